@@ -1,0 +1,1 @@
+"""The host side of stackrace: plans, environments, runs, records, verdicts."""

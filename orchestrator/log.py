@@ -1,0 +1,108 @@
+"""The only place that prints: data to stdout, talk to stderr, progress where somebody looks."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orchestrator.errors import StackraceError
+
+# Without a terminal, a line of progress at most this often.
+QUIET_S = 15.0
+
+
+class Progress(Protocol):
+    """Something that counts finished work."""
+
+    def advance(self, text: str) -> None:
+        """One more is done; `text` says what comes, or came, last."""
+
+
+def data(text: str) -> None:
+    """What the command was asked for."""
+    print(text, flush=True)
+
+
+def talk(text: str) -> None:
+    """What the command is doing."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def warn(text: str) -> None:
+    """Something that the user should know, but that stops nothing."""
+    talk(f"{_colour('33', 'warning:')} {text}")
+
+
+def fail(error: StackraceError) -> None:
+    """What happened, why it usually happens, what to do."""
+    talk(f"{_colour('31', 'stackrace:')} {error.what}")
+    for text in (error.why, error.fix):
+        if text:
+            talk("\n".join(f"  {line}" for line in text.splitlines()))
+
+
+def _colour(code: str, text: str) -> str:
+    if sys.stderr.isatty() and "NO_COLOR" not in os.environ:
+        return f"\x1b[{code}m{text}\x1b[0m"
+    return text
+
+
+@contextmanager
+def progress(title: str, total: int) -> Iterator[Progress]:
+    """A bar on a terminal; elsewhere a line now and then, and one at the end."""
+    if sys.stderr.isatty():
+        with _bar(title, total) as bar:
+            yield bar
+    else:
+        yield _Lines(title, total)
+
+
+class _Lines:
+    def __init__(self, title: str, total: int) -> None:
+        self._title = title
+        self._total = total
+        self._done = 0
+        self._said = time.monotonic()
+
+    def advance(self, text: str) -> None:
+        self._done += 1
+        finished = self._done == self._total
+        if finished or time.monotonic() - self._said >= QUIET_S:
+            self._said = time.monotonic()
+            talk(f"{self._title}: {self._done} of {self._total}  {text}")
+
+
+@contextmanager
+def _bar(title: str, total: int) -> Iterator[Progress]:
+    # rich takes 60 ms to import; `--help` and `list` must not pay for it.
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as RichProgress  # noqa: PLC0415
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    # Drawn only when something ends: the host rests while a job measures.
+    with RichProgress(*columns, console=Console(stderr=True), auto_refresh=False) as rich:
+        task = rich.add_task(title, total=total, note="")
+
+        class Bar:
+            def advance(self, text: str) -> None:
+                rich.update(task, advance=1, note=text, refresh=True)
+
+        yield Bar()

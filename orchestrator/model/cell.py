@@ -1,0 +1,60 @@
+"""Arms, cases and cells, and the names by which people select them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import msgspec
+
+from orchestrator.model.names import Api, Device, Input, Method, Mode
+
+
+class Arm(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """What is compared: environment, api, mode, and the workload file when two are given."""
+
+    environment: str
+    api: Api
+    mode: Mode
+    workload: str | None = None
+
+    @property
+    def name(self) -> str:
+        """`tf20/tf.keras/eager`."""
+        end = f"/{self.workload}" if self.workload else ""
+        return f"{self.environment}/{self.api}/{self.mode}{end}"
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """What is held equal. The numbers belong to the names: they come from `grid.toml`."""
+
+    model: str
+    data: str
+    input: Input
+    method: Method
+    device: Device = "cpu"
+    knobs: dict[str, str] = {}
+    batch_shape: tuple[int, ...]
+    batches: int  # distinct batches that a dataset repeats
+    iterations: int  # asked for, before the job's time limit cuts them
+    warmup: int
+    parameters: int | None = None  # what the model must have, whatever the data's size
+
+    @property
+    def size(self) -> str:
+        """`small-small`: model, then data."""
+        return f"{self.model}-{self.data}"
+
+    @property
+    def name(self) -> str:
+        """`small-small/numpy/fit`, with `@gpu` and `+knob=value` where they are not default."""
+        device = "" if self.device == "cpu" else f"@{self.device}"
+        knobs = "".join(f"+{key}={value}" for key, value in sorted(self.knobs.items()))
+        return f"{self.size}/{self.input}/{self.method}{device}{knobs}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One arm of one case, by name: a row and column of a report."""
+
+    arm: str
+    case: str

@@ -1,0 +1,64 @@
+"""JSON in and out: decoding is validating, and an error names the file and the field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+
+from orchestrator.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+T = TypeVar("T")
+
+_DECODERS: dict[type, msgspec.json.Decoder[object]] = {}
+
+
+class _Labelled(msgspec.Struct):
+    schema: str | None = None
+
+
+def encode(value: object) -> bytes:
+    """Indented JSON that ends with a newline: people read these files too."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
+
+
+def decode(raw: bytes, kind: type[T], *, source: Path | str, schema: str) -> T:
+    """The struct in `raw`, or InputError saying what is wrong with `source`.
+
+    `schema` is the label that `kind` is written with, such as `stackrace.record/1`.
+    """
+    decoder = _DECODERS.get(kind)
+    if decoder is None:
+        decoder = _DECODERS[kind] = msgspec.json.Decoder(kind)
+    try:
+        return decoder.decode(raw)  # type: ignore[return-value]
+    except msgspec.ValidationError as error:
+        raise _unreadable(raw, str(error), source=source, schema=schema) from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InputError(
+            f"{source} is not JSON: {error}.",
+            why="The file was cut short, edited by hand, or is something else.",
+            fix="Move it out of the folder; `--resume` measures what is then missing.",
+        ) from error
+
+
+def _unreadable(raw: bytes, problem: str, *, source: Path | str, schema: str) -> InputError:
+    try:
+        found = msgspec.json.decode(raw, type=_Labelled).schema
+    except msgspec.MsgspecError:
+        found = None
+    if found != schema:
+        label = "no schema at all" if found is None else f"schema {found!r}"
+        return InputError(
+            f"{source} has {label}; this stackrace reads {schema!r}.",
+            why="It was written by a newer stackrace, or by another program.",
+            fix="Update stackrace, or leave this file out.",
+        )
+    return InputError(
+        f"{source} is not a valid {schema}: {problem}.",
+        why="The file was edited by hand, or written by a program that does not keep the schema.",
+        fix="The schema is published under docs/schema/.",
+    )

@@ -1,0 +1,70 @@
+"""The verdict's types: what was compared with what, how it came out, and how surely."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from orchestrator.model.names import ContrastKind, State
+
+SUMMARY_SCHEMA: Final = "stackrace.summary/1"
+
+
+class Side(msgspec.Struct, frozen=True, kw_only=True):
+    """One cell of a contrast."""
+
+    arm: str
+    case: str
+    seconds: float | None  # median over processes of the per-process medians
+    processes: int
+    spread: float | None  # coefficient of variation of the per-process medians
+
+
+class Contrast(msgspec.Struct, frozen=True, kw_only=True):
+    """Two cells, paired. `ratio` = candidate time / reference time: above 1 is slower.
+
+    A contrast without a number has `reason`; one with an interval but without a verdict has both.
+    """
+
+    kind: ContrastKind
+    family: str  # contrasts that are corrected together
+    candidate: Side
+    reference: Side
+    pairs: int
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    p: float | None = None
+    q: float | None = None
+    state: State | None = None
+    reason: str | None = None
+    notes: tuple[str, ...] = ()  # `indicative: 6 iterations`, `confounded: Python`
+    origin_percent: float | None = None  # (1 - longer / shorter) * 100, + when the newer is faster
+
+
+class Gap(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell without a number, and why."""
+
+    arm: str
+    case: str
+    outcome: str
+    reason: str
+    jobs: int
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything a report says, as data (`summary.json`)."""
+
+    schema: Literal["stackrace.summary/1"] = SUMMARY_SCHEMA
+    run_ids: tuple[str, ...]
+    reference: str
+    threshold: float
+    alpha: float
+    contrasts: tuple[Contrast, ...]
+    gaps: tuple[Gap, ...]
+    detectable: float | None  # the median smallest ratio - 1 that these intervals could show
+    spread: tuple[float, float] | None  # least and most variation of process medians
+    jobs: dict[str, int]  # outcome -> counting jobs; `planned`, `missing`, `superseded` too
+    measuring_s: float
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,74 @@
+"""The plan (`stackrace.plan/1`): which processes will run, in which order, and why that order."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from orchestrator.model.cell import Arm, Case
+from orchestrator.model.names import Mode, Variant
+
+PLAN_SCHEMA: Final = "stackrace.plan/1"
+
+
+class PlannedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
+    """An environment as the run was planned with: enough to resume and to report without it."""
+
+    identifier: str
+    tensorflow: str
+    keras: str
+    python: str
+    variant: Variant
+    native_mode: Mode
+    lock_digest: str
+    lock: str = ""  # the row whose lock it uses, when it is a copy of one
+
+
+class Job(msgspec.Struct, frozen=True, kw_only=True):
+    """One process: one cell in one round. `key` is a digest of all that defines it."""
+
+    key: str
+    arm: Arm
+    case: str
+    round: int
+    slot: int  # position in the block, from 0
+    unsupported: str | None = None  # why no process is started, known before the run
+
+
+class Block(msgspec.Struct, frozen=True, kw_only=True):
+    """Every arm of one case, in random order."""
+
+    round: int
+    case: str
+    jobs: tuple[Job, ...]
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """How long one process may take, in seconds."""
+
+    first_call_s: float  # from its start to the end of the first call (import, build, trace)
+    job_s: float  # from there to its end; iterations are cut to fit
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A run before it is measured. Written once; a resumed run reads it again."""
+
+    schema: Literal["stackrace.plan/1"] = PLAN_SCHEMA
+    run_id: str
+    created: str  # ISO 8601, UTC
+    seed: int
+    preset: str
+    rounds: int
+    threshold: float  # practical threshold as a fraction: 0.02
+    reference: str  # an environment's identifier, or an arm's name
+    limits: Limits
+    guest_digest: str
+    environments: tuple[PlannedEnvironment, ...]
+    cases: tuple[Case, ...]
+    blocks: tuple[Block, ...]
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """Every planned job, in order."""
+        return tuple(job for block in self.blocks for job in block.jobs)

@@ -1,0 +1,57 @@
+"""Host to guest (`stackrace.request/1`). The guest repeats these names; it imports nothing here."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from orchestrator.model.names import Api, Device, Input, Method, Mode
+
+REQUEST_SCHEMA: Final = "stackrace.request/1"
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """The versions that must really be there; a guest that finds others reports `invalid`."""
+
+    tensorflow: str
+    keras: str
+
+
+class Seeds(msgspec.Struct, frozen=True, kw_only=True):
+    """Fixed as the origin fixes them: numpy 1, random 2, TensorFlow 3."""
+
+    numpy: int = 1
+    python: int = 2
+    tensorflow: int = 3
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """What one worker process is to do.
+
+    `measure` times a cell. `probe` checks a new environment: imports, trains one step, saves and
+    loads a model, and reports the versions found; it needs only `environment` and `expected`.
+    """
+
+    schema: Literal["stackrace.request/1"] = REQUEST_SCHEMA
+    action: Literal["measure", "probe"]
+    environment: str
+    expected: Expected
+    api: Api = "tf.keras"
+    mode: Mode = "graph"
+    model: str = "tiny"
+    data: str = "tiny"
+    batch_shape: tuple[int, ...] = (8, 20, 30)
+    batches: int = 8
+    input: Input = "numpy"
+    method: Method = "train_on_batch"
+    device: Device = "cpu"
+    knobs: dict[str, str] = {}
+    parameters: int | None = None
+    iterations: int = 1
+    minimum_iterations: int = 3
+    warmup: int = 1
+    budget_s: float = 60.0  # from the end of the first call; iterations are cut to fit
+    seeds: Seeds = Seeds()
+    phase_path: str  # the guest appends the name of each phase it enters, one a line
+    parent_pid: int | None = None  # the guest dies with this process, when given

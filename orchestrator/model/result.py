@@ -1,0 +1,89 @@
+"""Guest to host (`stackrace.result/1`): raw values only, statistics are computed on reading."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from orchestrator.model.names import Outcome
+
+RESULT_SCHEMA: Final = "stackrace.result/1"
+
+
+class Failure(msgspec.Struct, frozen=True, kw_only=True):
+    """Why there is no number. `kind` is a short stable word, `message` is for people."""
+
+    kind: str
+    message: str
+    traceback: str | None = None
+
+
+class Phases(msgspec.Struct, frozen=True, kw_only=True, rename={"import_": "import"}):
+    """Seconds spent before the first iteration; null = not reached."""
+
+    import_: float | None = None
+    data: float | None = None
+    build: float | None = None
+    first_call: float | None = None
+
+
+class Timing(msgspec.Struct, frozen=True, kw_only=True):
+    """How `values_s` was taken.
+
+    `source`: `call` = one value a call; `whole` = one call over `batch` steps, divided by them.
+    `overhead_s`: measured cost of reading the clock and storing one value.
+    """
+
+    source: Literal["call", "whole"]
+    clock: str
+    clock_resolution_s: float
+    overhead_s: float
+    batch: int
+
+
+class Iterations(msgspec.Struct, frozen=True, kw_only=True):
+    """Asked for, and done before the time limit; fewer than 10 done = indicative."""
+
+    asked: int
+    done: int
+
+
+class Outputs(msgspec.Struct, frozen=True, kw_only=True):
+    """What the trained model computes on the first batch: digest of the bytes, and a summary."""
+
+    digest: str | None = None
+    summary: dict[str, float | None] = {}
+
+
+class Proof(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the model really ran, and how that is known."""
+
+    device: str
+    how: str
+
+
+class Result(msgspec.Struct, frozen=True, kw_only=True):
+    """What one worker process left behind."""
+
+    schema: Literal["stackrace.result/1"] = RESULT_SCHEMA
+    outcome: Outcome
+    failure: Failure | None = None
+    phases_s: Phases = Phases()
+    warmup_s: tuple[float, ...] = ()
+    values_s: tuple[float, ...] = ()
+    timing: Timing | None = None
+    iterations: Iterations | None = None
+    rss_bytes: tuple[int, ...] = ()  # before, every tenth iteration, after
+    losses: tuple[float | None, ...] = ()
+    outputs: Outputs | None = None
+    parameters: int | None = None
+    dtype: str | None = None
+    traces: int | None = None
+    executed_as: Literal["session", "function", "op by op"] | None = None
+    training_loop: str | None = None
+    data_adapter: str | None = None
+    proof: Proof | None = None
+    diagnostics: dict[str, Any] = {}  # step_s: per-step callback times; calls: what was observed
+    nulls: dict[str, str] = {}  # field -> why a number in it is null
+    metadata: dict[str, Any] = {}

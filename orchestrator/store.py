@@ -1,0 +1,174 @@
+"""The run folder: the one place that knows its file names. Records are written once.
+
+A record is complete or absent: it is written under a temporary name, synced, and linked to its own
+name, which fails when that exists. So the first writer wins, and a crash leaves nothing half done.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import uuid4
+
+import filelock
+
+from orchestrator.errors import InputError, StorageError, UsageError
+from orchestrator.model import codec
+from orchestrator.model.plan import PLAN_SCHEMA, Plan
+from orchestrator.model.record import RECORD_SCHEMA, Record
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn what a full disk or a forbidden folder raises into a message that names it."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
+            raise StorageError(
+                f"The disk is full: {path} could not be written.",
+                why="An environment takes 0.5 to 2 GB, a run a few MB.",
+                fix="Free some space, then continue with `stackrace run --resume RUN`: nothing that "
+                "was measured is lost.",
+            ) from error
+        if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}:
+            raise UsageError(
+                f"{path} cannot be written: {error.strerror}.",
+                fix="Name another folder with --results DIR or STACKRACE_RESULTS.",
+            ) from error
+        raise
+
+
+def write_once(path: Path, raw: bytes) -> bool:
+    """Write a file that is never rewritten; false when it already exists."""
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    with storage_errors(path):
+        try:
+            with temporary.open("wb") as file:
+                file.write(raw)
+                file.flush()
+                os.fsync(file.fileno())
+            written = _link(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        if written:
+            _sync_folder(path.parent)
+    return written
+
+
+def write_report(path: Path, raw: bytes) -> None:
+    """Write a file that is made again from the records at any time."""
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    with storage_errors(path):
+        try:
+            temporary.write_bytes(raw)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def _link(temporary: Path, path: Path) -> bool:
+    try:
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    except OSError as error:
+        if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}:
+            raise
+        # No hard links here (some network file systems): create the name, then fill it whole.
+        try:
+            path.open("xb").close()
+        except FileExistsError:
+            return False
+        temporary.replace(path)
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    with suppress(OSError):  # not every file system can
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """`results/<run-id>`, with plan, records, logs and reports."""
+
+    path: Path
+
+    @property
+    def plan_path(self) -> Path:
+        """Where the plan stands."""
+        return self.path / "plan.json"
+
+    def record_path(self, key: str, attempt: int) -> Path:
+        """Where the record of one attempt of a job stands."""
+        return self.path / "records" / f"{key}.{attempt}.json"
+
+    def log_path(self, key: str, attempt: int) -> Path:
+        """Where the output of one attempt of a job goes."""
+        return self.path / "logs" / f"{key}.{attempt}.log"
+
+    @classmethod
+    def create(cls, results: Path, plan: Plan) -> RunFolder:
+        """Make the folder of a new run and write its plan."""
+        folder = cls(results / plan.run_id)
+        with storage_errors(folder.path):
+            (folder.path / "records").mkdir(parents=True)
+            (folder.path / "logs").mkdir()
+        write_once(folder.plan_path, codec.encode(plan))
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """The folder of an existing run; InputError when it is none."""
+        folder = cls(path)
+        if not folder.plan_path.is_file():
+            raise InputError(
+                f"{path} is not a run folder: it holds no plan.json.",
+                fix="Name a folder that `stackrace run` has printed, such as results/<run-id>.",
+            )
+        return folder
+
+    def plan(self) -> Plan:
+        """The plan, validated."""
+        raw = self.plan_path.read_bytes()
+        return codec.decode(raw, Plan, source=self.plan_path, schema=PLAN_SCHEMA)
+
+    def records(self) -> list[Record]:
+        """All records, superseded ones too, in the order of their file names."""
+        return [
+            codec.decode(path.read_bytes(), Record, source=path, schema=RECORD_SCHEMA)
+            for path in sorted((self.path / "records").glob("*.json"))
+        ]
+
+    def write(self, record: Record) -> bool:
+        """Store a record for good; false when another writer was first."""
+        return write_once(self.record_path(record.key, record.attempt), codec.encode(record))
+
+    @contextmanager
+    def claimed(self) -> Iterator[None]:
+        """Hold the run while measuring, so that two commands never measure it at once."""
+        lock = filelock.FileLock(self.path / ".lock", timeout=0)
+        try:
+            with storage_errors(self.path):
+                lock.acquire()
+        except filelock.Timeout as error:
+            raise UsageError(
+                f"Another command is measuring {self.path}.",
+                fix="Wait for it, or look at it with `stackrace status`.",
+            ) from error
+        try:
+            yield
+        finally:
+            lock.release()
