@@ -16,7 +16,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import IO, TYPE_CHECKING, Literal
 
 import psutil
 
@@ -158,8 +158,8 @@ def _start(
     *,
     env: Mapping[str, str],
     cwd: Path | None,
-    stdout: object,
-    stderr: object,
+    stdout: int | IO[bytes],
+    stderr: int | IO[bytes],
 ) -> subprocess.Popen[bytes]:
     with _live_lock:
         if _stopping.is_set():
@@ -169,8 +169,8 @@ def _start(
             env=dict(env),
             cwd=cwd,
             stdin=subprocess.DEVNULL,
-            stdout=stdout,  # type: ignore[arg-type]
-            stderr=stderr,  # type: ignore[arg-type]
+            stdout=stdout,
+            stderr=stderr,
             start_new_session=True,
         )
         _live[child.pid] = child

@@ -1,0 +1,54 @@
+"""Which attempt of a block counts: needed to resume a run and to read one, so it stands once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from orchestrator.model.plan import Block
+    from orchestrator.model.record import Record
+
+# A block is done again at most so often for causes that lie outside its cells.
+MAX_REDONE = 2
+
+ByKey = dict[str, dict[int, "Record"]]
+
+
+def by_key(records: Iterable[Record]) -> ByKey:
+    """Records by job key, then by attempt."""
+    found: ByKey = {}
+    for record in records:
+        found.setdefault(record.key, {})[record.attempt] = record
+    return found
+
+
+def counting_attempt(block: Block, records: Mapping[str, Mapping[int, Record]]) -> int | None:
+    """The first attempt in which every arm has a final record; None while there is none.
+
+    A record that may be redone is not final, until the block was redone as often as is allowed:
+    then its last whole attempt counts, so that every job ends with one record.
+    """
+    whole = _whole_attempts(block, records)
+    final = [
+        attempt
+        for attempt in whole
+        if not any(records[job.key][attempt].redoable for job in block.jobs)
+    ]
+    if final:
+        return final[0]
+    return whole[-1] if len(whole) > MAX_REDONE else None
+
+
+def next_attempt(block: Block, records: Mapping[str, Mapping[int, Record]]) -> int | None:
+    """The number of the attempt to make now, or None when one counts already."""
+    if counting_attempt(block, records) is not None:
+        return None
+    tried = {attempt for job in block.jobs for attempt in records.get(job.key, {})}
+    return max(tried, default=0) + 1
+
+
+def _whole_attempts(block: Block, records: Mapping[str, Mapping[int, Record]]) -> list[int]:
+    tried = [set(records.get(job.key, {})) for job in block.jobs]
+    return sorted(set.intersection(*tried)) if tried else []
