@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
+# A longer list of valid names is noise; the message then names the command that shows them.
+MOST_NAMES = 12
+
+
 class StackraceError(Exception):
     """Base of everything that ends a command with a message instead of a traceback."""
 
@@ -78,9 +82,9 @@ def worst_exit_code(codes: Iterable[int]) -> int:
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """`Did you mean tf114?`, or the valid names when none is near."""
+    """`Did you mean tf114?`, or the valid names when none is near and they are few."""
     names = sorted(valid)
     close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     if close:
         return f"Did you mean {close[0]}?"
-    return f"Valid: {', '.join(names)}." if names else ""
+    return f"Valid: {', '.join(names)}." if 0 < len(names) <= MOST_NAMES else ""

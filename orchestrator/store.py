@@ -35,8 +35,8 @@ def storage_errors(path: Path) -> Iterator[None]:
             raise StorageError(
                 f"The disk is full: {path} could not be written.",
                 why="An environment takes 0.5 to 2 GB, a run a few MB.",
-                fix="Free some space, then go on with `stackrace run --resume RUN`: nothing that was "
-                "measured is lost.",
+                fix="Free some space, then go on with `stackrace run --resume RUN`: "
+                "nothing that was measured is lost.",
             ) from error
         if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}:
             raise UsageError(

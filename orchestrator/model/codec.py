@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+import tomllib
+from typing import TYPE_CHECKING, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from orchestrator.errors import InputError
+from orchestrator.errors import InputError, UsageError, nearest
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -62,3 +63,36 @@ def _unreadable(raw: bytes, problem: str, *, source: Path | str, schema: str) ->
         why="The file was edited by hand, or written by a program that does not keep the schema.",
         fix="The schema is published under docs/schema/.",
     )
+
+
+def decode_toml(text: str, kind: type[T], *, source: Path | str) -> T:
+    """The struct in a TOML file, or UsageError: an unknown key is named with the nearest valid."""
+    try:
+        table = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{source} is not TOML: {error}.") from error
+    _check_keys(table, kind, where=(), source=source)
+    try:
+        return msgspec.convert(table, kind)
+    except msgspec.ValidationError as error:
+        raise UsageError(f"{source}: {error}.") from error
+
+
+def _check_keys(value: object, kind: object, *, where: tuple[str, ...], source: Path | str) -> None:
+    """Walk tables and structs side by side; msgspec names the key but not what was meant."""
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict):
+        hints = get_type_hints(kind)
+        valid = {field.encode_name: hints[field.name] for field in msgspec.structs.fields(kind)}
+        for key, inner in value.items():
+            if key not in valid:
+                table = f"[{'.'.join(where)}] " if where else ""
+                raise UsageError(f"{source}: {table}has no key {key!r}. {nearest(key, valid)}")
+            _check_keys(inner, valid[key], where=(*where, key), source=source)
+        return
+    for argument in get_args(kind):
+        if isinstance(value, dict):
+            for key, inner in value.items():
+                _check_keys(inner, argument, where=(*where, key), source=source)
+        elif isinstance(value, list):
+            for inner in value:
+                _check_keys(inner, argument, where=where, source=source)

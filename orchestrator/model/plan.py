@@ -72,3 +72,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def jobs(self) -> tuple[Job, ...]:
         """Every planned job, in order."""
         return tuple(job for block in self.blocks for job in block.jobs)
+
+    def environment(self, identifier: str) -> PlannedEnvironment:
+        """The planned environment of that identifier."""
+        return next(item for item in self.environments if item.identifier == identifier)
+
+    def case(self, name: str) -> Case:
+        """The planned case of that name."""
+        return next(item for item in self.cases if item.name == name)

@@ -1,0 +1,1 @@
+"""Where blocks are started: on this machine, for now on no other."""

@@ -1,0 +1,152 @@
+"""Selects cases and arms from `grid.toml`: presets, globs, and what cannot exist."""
+
+from __future__ import annotations
+
+import itertools
+from fnmatch import fnmatchcase
+from importlib import resources
+from typing import TYPE_CHECKING, get_args
+
+from orchestrator.errors import UsageError, nearest
+from orchestrator.model import codec
+from orchestrator.model.cell import Case
+from orchestrator.model.grid import Grid, Preset, Selection
+from orchestrator.model.names import Api, Input, Method, Mode
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from orchestrator.model.plan import Limits
+
+DATASET_BATCHES = 8  # distinct batches: the origin's 200 would not fit into one graph
+# Starting Python, importing TensorFlow, building, first call: rough, from two shared cores.
+START_S = 3.5
+
+
+def load() -> Grid:
+    """The grid that ships with stackrace."""
+    source = resources.files("orchestrator") / "resources" / "grid.toml"
+    return codec.decode_toml(source.read_text(encoding="utf-8"), Grid, source="grid.toml")
+
+
+def preset(grid: Grid, name: str) -> Preset:
+    """The preset of that name, else UsageError."""
+    if name not in grid.presets:
+        raise UsageError(f"There is no preset {name!r}. {nearest(name, grid.presets)}")
+    return grid.presets[name]
+
+
+def select(
+    grid: Grid,
+    chosen: Preset,
+    *,
+    case_globs: Sequence[str] = (),
+    arm_globs: Sequence[str] = (),
+    rounds: int | None = None,
+) -> Selection:
+    """What to run. A glob picks among the preset's cases; one that names none of them, among all.
+
+    `arm_globs` are over `api/mode`. UsageError when a glob matches nothing, with the reason.
+    """
+    names = [case.name for case in cases(grid)]
+    own = [case.name for case in _cases(grid, chosen.sizes, chosen.inputs, chosen.methods)]
+    picked = _pick(case_globs, own, names, lambda glob: _no_case(grid, glob, names))
+    forms = [f"{api}/{mode}" for api in get_args(Api) for mode in get_args(Mode)]
+    own_forms = [f"{api}/{mode}" for api in chosen.apis for mode in chosen.modes]
+    picked_forms = _pick(
+        arm_globs,
+        own_forms,
+        forms,
+        lambda glob: UsageError(f"No arm matches {glob!r}. {nearest(glob, forms)}"),
+    )
+    return Selection(
+        cases=tuple(case for case in cases(grid) if case.name in picked),
+        forms=tuple(
+            (api, mode)
+            for api, mode in itertools.product(get_args(Api), get_args(Mode))
+            if f"{api}/{mode}" in picked_forms
+        ),
+        rounds=chosen.rounds if rounds is None else rounds,
+    )
+
+
+def cases(grid: Grid) -> tuple[Case, ...]:
+    """Every case that exists."""
+    sizes = [size for size in _pairs(grid) if _shortfall(grid, size) is None]
+    return _cases(grid, sizes, get_args(Input), get_args(Method))
+
+
+def estimate_s(grid: Grid, selection: Selection, *, environments: int, limits: Limits) -> float:
+    """Rough seconds of measuring: nobody knows the user's machine before it was measured."""
+    a_round = sum(
+        START_S + min(case.iterations * grid.seconds.get(case.size, 0.0), limits.job_s)
+        for case in selection.cases
+    )
+    return a_round * len(selection.forms) * environments * selection.rounds
+
+
+def _pick(
+    globs: Sequence[str], own: list[str], every: list[str], none: Callable[[str], UsageError]
+) -> set[str]:
+    picked: set[str] = set()
+    for glob in globs or ["*"]:
+        found = [name for name in own if fnmatchcase(name, glob)] or [
+            name for name in every if fnmatchcase(name, glob)
+        ]
+        if not found:
+            raise none(glob)
+        picked.update(found)
+    return picked
+
+
+def _cases(
+    grid: Grid, sizes: Sequence[str], inputs: Sequence[Input], methods: Sequence[Method]
+) -> tuple[Case, ...]:
+    return tuple(
+        _case(grid, size, given, method)
+        for size, given, method in itertools.product(sizes, inputs, methods)
+    )
+
+
+def _case(grid: Grid, size: str, given: Input, method: Method) -> Case:
+    model, data = size.split("-")
+    facts = grid.models[model]
+    return Case(
+        model=model,
+        data=data,
+        input=given,
+        method=method,
+        batch_shape=grid.data[data],
+        batches=DATASET_BATCHES if given == "dataset" else 1,
+        iterations=facts.iterations,
+        warmup=facts.warmup,
+        parameters=facts.parameters,
+    )
+
+
+def _pairs(grid: Grid) -> list[str]:
+    return [f"{model}-{data}" for model, data in itertools.product(grid.models, grid.data)]
+
+
+def _shortfall(grid: Grid, size: str) -> str | None:
+    """Why a model cannot take this data, or None when it can."""
+    model, data = size.split("-")
+    length, needed = grid.data[data][1], grid.models[model].minimum_length
+    if length >= needed:
+        return None
+    return (
+        f"The {model} model cannot take {data} data: its convolutions need sequences of at least "
+        f"{needed} steps, and {data} data has {length}."
+    )
+
+
+def _no_case(grid: Grid, glob: str, names: list[str]) -> UsageError:
+    for size in _pairs(grid):
+        reason = _shortfall(grid, size)
+        if reason is not None and fnmatchcase(size, glob.split("/", maxsplit=1)[0]):
+            return UsageError(reason, fix="`stackrace list` shows every case.")
+    return UsageError(
+        f"No case matches {glob!r}. {nearest(glob, names)}",
+        fix="A case is model-data/input/method, such as small-small/numpy/fit; '*' crosses '/'. "
+        "`stackrace list` shows every case.",
+    )

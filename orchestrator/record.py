@@ -1,0 +1,156 @@
+"""Decides what a process's end means: every execution becomes one record, none a guess."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+from orchestrator.errors import InputError
+from orchestrator.model import codec
+from orchestrator.model.names import Outcome
+from orchestrator.model.record import Host, Instant, Load, Record
+from orchestrator.model.result import RESULT_SCHEMA, Failure, Result
+
+if TYPE_CHECKING:
+    from orchestrator.model.cell import Case
+    from orchestrator.model.execution import Execution
+    from orchestrator.model.plan import Job, Limits, Plan
+
+# What a signal usually means for TensorFlow; the log's last lines are quoted below it.
+SIGNALS = {
+    signal.SIGILL: "This TensorFlow was built for CPU instructions (AVX) that this CPU, or its "
+    "emulation, does not have.",
+    signal.SIGSEGV: "TensorFlow, or a library that it loads, touched memory that is not its own.",
+    signal.SIGABRT: "A check inside TensorFlow failed, or memory could not be had.",
+    signal.SIGKILL: "Something outside killed it: a person, a job system, or a memory limit.",
+}
+
+
+def known_beforehand(
+    job: Job, case: Case, *, plan: Plan, attempt: int, host: Host, at: Instant
+) -> Record:
+    """The record of a job for which no process is started, because its arm cannot do this."""
+    unsupported = Failure(kind="matrix", message=job.unsupported or "not supported")
+    return Record(
+        run_id=plan.run_id,
+        key=job.key,
+        attempt=attempt,
+        arm=job.arm,
+        case=case,
+        round=job.round,
+        slot=job.slot,
+        outcome="unsupported",
+        failure=unsupported,
+        start=at,
+        end=at,
+        host=host,
+        guest_digest=plan.guest_digest,
+        lock_digest=plan.environment(job.arm.environment).lock_digest,
+    )
+
+
+def make(
+    job: Job,
+    case: Case,
+    execution: Execution,
+    *,
+    plan: Plan,
+    attempt: int,
+    host: Host,
+    before: Load,
+    after: Load,
+) -> Record:
+    """What the process did, and what that means."""
+    outcome, failure, result = _judge(execution, plan.limits)
+    return Record(
+        run_id=plan.run_id,
+        key=job.key,
+        attempt=attempt,
+        arm=job.arm,
+        case=case,
+        round=job.round,
+        slot=job.slot,
+        outcome=outcome,
+        failure=failure,
+        start=execution.start,
+        end=execution.end,
+        result=result,
+        exit_code=execution.exit_code,
+        signal=_signal_name(execution.signal),
+        last_phase=execution.last_phase,
+        host=host,
+        before=before,
+        after=after,
+        guest_digest=plan.guest_digest,
+        lock_digest=plan.environment(job.arm.environment).lock_digest,
+        engine={"name": "local"},
+    )
+
+
+def _judge(execution: Execution, limits: Limits) -> tuple[Outcome, Failure | None, Result | None]:
+    if execution.start_error is not None:
+        failure = Failure(kind="start", message=execution.start_error)
+        return "environment_error", failure, None
+    if execution.exceeded is not None:
+        return "timed_out", _timeout(execution, limits), None
+    if execution.result is None:
+        outcome, failure = _no_result(execution)
+        return outcome, failure, None
+    try:
+        result = codec.decode(
+            execution.result, Result, source="the guest's result", schema=RESULT_SCHEMA
+        )
+    except InputError as error:
+        failure = Failure(kind="result", message=f"{error.what} {execution.log_tail}".strip())
+        return "failed", failure, None
+    return _claim(result)
+
+
+def _claim(result: Result) -> tuple[Outcome, Failure | None, Result]:
+    """Take the guest's word, except for a success that measured nothing usable."""
+    if result.outcome != "ok":
+        failure = result.failure or Failure(kind="unexplained", message="The guest gave no reason.")
+        return result.outcome, failure, result
+    if not result.values_s or min(result.values_s) <= 0:
+        failure = Failure(kind="values", message="The guest reported success without usable times.")
+        return "failed", failure, result
+    return "ok", None, result
+
+
+def _timeout(execution: Execution, limits: Limits) -> Failure:
+    phase = f" It was in the phase {execution.last_phase}." if execution.last_phase else ""
+    if execution.exceeded == "first_call":
+        message = (
+            f"The first call was not over {limits.first_call_s:.0f} s after the start.{phase} "
+            "Allow more with first-call-seconds in stackrace.toml."
+        )
+    else:
+        message = (
+            f"Not finished {limits.job_s:.0f} s after the first call, although iterations are cut "
+            f"to fit.{phase} Allow more with --max-job-seconds."
+        )
+    return Failure(kind=f"{execution.exceeded}_limit", message=message)
+
+
+def _no_result(execution: Execution) -> tuple[Outcome, Failure]:
+    where = f" in the phase {execution.last_phase}" if execution.last_phase else ""
+    tail = f"\n{execution.log_tail}" if execution.log_tail else ""
+    if execution.signal is None:
+        message = f"Exit code {execution.exit_code}{where}, without a result.{tail}"
+        return "crashed", Failure(kind="exit", message=message)
+    name = _signal_name(execution.signal)
+    if execution.signal == signal.SIGKILL and execution.oom_kills > 0:
+        message = f"The kernel ended it{where} for want of memory ({name})."
+        return "out_of_memory", Failure(kind="oom_killer", message=message)
+    meaning = SIGNALS.get(signal.Signals(execution.signal), "")
+    message = f"{name}{where}. {meaning}{tail}"
+    return "crashed", Failure(kind="signal", message=message)
+
+
+def _signal_name(number: int | None) -> str | None:
+    if number is None:
+        return None
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

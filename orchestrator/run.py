@@ -1,0 +1,38 @@
+"""Works through a plan: block by block, attempt by attempt, until every job has its record."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from orchestrator.model import attempts
+
+if TYPE_CHECKING:
+    from orchestrator.log import Progress
+    from orchestrator.model.plan import Block, Job, Plan
+    from orchestrator.model.record import Record
+    from orchestrator.store import RunFolder
+
+
+class Measure(Protocol):
+    """Runs one job to its end, whatever that is, and says what it means."""
+
+    def __call__(self, job: Job, *, attempt: int) -> Record:
+        """The record of this attempt."""
+
+
+def missing_blocks(plan: Plan, records: attempts.ByKey) -> list[Block]:
+    """The blocks that have no counting attempt yet."""
+    return [block for block in plan.blocks if attempts.next_attempt(block, records) is not None]
+
+
+def work_through(plan: Plan, folder: RunFolder, measure: Measure, progress: Progress) -> None:
+    """Measure every block that is missing, whole. Each record is stored as soon as it exists."""
+    records = attempts.by_key(folder.records())
+    for block in missing_blocks(plan, records):
+        while (attempt := attempts.next_attempt(block, records)) is not None:
+            for job in block.jobs:
+                record = measure(job, attempt=attempt)
+                folder.write(record)
+                records.setdefault(job.key, {})[attempt] = record
+                if not record.redoable:
+                    progress.advance(f"{job.arm.name}  {job.case}: {record.outcome}")
