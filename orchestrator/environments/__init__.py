@@ -1,0 +1,1 @@
+"""Isolated environments: found in the cache or made, probed, and ready to run workers."""

@@ -1,0 +1,190 @@
+"""Python interpreters: found on the machine where that is possible, downloaded where it is not.
+
+Version requests are not left to uv: it stops at the first pyenv shim that does not run, and knows
+no download older than 3.8. It is always handed an absolute path.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from orchestrator.environments import downloads
+from orchestrator.errors import EnvironmentFailedError, UsageError
+from orchestrator.process import ToolError, run_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from orchestrator.environments.uv import Runner
+
+# Old syntax only: this runs in whatever was found. ctypes and zlib are missing where a Python was
+# built without the headers; numpy needs the one, zipapps the other.
+_SCRIPT = """
+import ctypes, json, platform, struct, sys, venv, zlib
+print(json.dumps({"version": platform.python_version(), "build": sys.version,
+ "machine": platform.machine(), "bits": struct.calcsize("P") * 8,
+ "implementation": platform.python_implementation()}))
+"""
+_TIMEOUT_S = 60.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Interpreter:
+    """A Python that was run and found fit. `build` is its `sys.version`."""
+
+    path: Path
+    version: str
+    build: str
+
+
+class Way(NamedTuple):
+    """One way to come by an interpreter; `candidates` yields paths, best first.
+
+    It may raise UnavailableError with the reason why this way is closed.
+    """
+
+    name: str
+    candidates: Callable[[], Iterator[Path]]
+
+
+class _Facts(msgspec.Struct, frozen=True):
+    version: str
+    build: str
+    machine: str
+    bits: int
+    implementation: str
+
+
+def find(
+    version: str,
+    *,
+    configured: Mapping[str, Path],
+    downloads_folder: Path,
+    environ: Mapping[str, str] = os.environ,
+    run: Runner = run_tool,
+) -> Interpreter:
+    """A fit CPython for a version such as `3.7`.
+
+    `configured`: paths by version, from the user; one that is there must be fit.
+    Raises EnvironmentFailedError that lists what was tried and every way to get one.
+    """
+    if version in configured:
+        return _configured(version, configured[version], run=run)
+    return first_fit(version, ways(version, downloads_folder, environ=environ, run=run), run=run)
+
+
+def ways(
+    version: str, downloads_folder: Path, *, environ: Mapping[str, str], run: Runner
+) -> list[Way]:
+    """All ways, those without a download first."""
+    return [
+        Way("pyenv", lambda: _pyenv(version, environ)),
+        Way("PATH", lambda: _on_path(version, environ)),
+        Way("uv's own Pythons", lambda: downloads.uv_managed(version, run=run)),
+        Way("uv's download", lambda: downloads.uv_download(version, run=run)),
+        Way("portable build", lambda: downloads.portable(version, downloads_folder)),
+    ]
+
+
+def first_fit(version: str, ways: Sequence[Way], *, run: Runner = run_tool) -> Interpreter:
+    """The first candidate that runs and is what was asked for."""
+    tried: list[str] = []
+    for way in ways:
+        count = len(tried)
+        try:
+            for path in way.candidates():
+                found = inspect(path, version, run=run)
+                if isinstance(found, Interpreter):
+                    return found
+                tried.append(f"{way.name}: {path} {found}")
+        except downloads.UnavailableError as error:
+            tried.append(f"{way.name}: {error}")
+        if len(tried) == count:
+            tried.append(f"{way.name}: none")
+    raise EnvironmentFailedError(
+        f"There is no Python {version} on this machine that can be used.",
+        why="Looked for in this order:\n" + "\n".join(f"- {line}" for line in tried),
+        fix=_every_way(version),
+    )
+
+
+def inspect(path: Path, version: str, *, run: Runner = run_tool) -> Interpreter | str:
+    """The interpreter at `path`, or what is wrong with it, to be read after its path."""
+    with tempfile.TemporaryDirectory(prefix="stackrace-python-") as name:
+        log = Path(name) / "log"
+        try:
+            out = run(
+                [path, "-I", "-c", _SCRIPT],
+                env={"PATH": os.defpath},
+                log=log,
+                timeout_s=_TIMEOUT_S,
+            )
+        except ToolError as error:
+            lines = error.tail.splitlines()
+            return f"does not run: {error.problem}" + (f" ({lines[-1]})" if lines[1:] else "")
+    try:
+        facts = msgspec.json.decode(out, type=_Facts)
+    except msgspec.MsgspecError:
+        return "is not a Python: it printed something else"
+    if facts.implementation != "CPython":
+        return f"is {facts.implementation}; TensorFlow needs CPython"
+    if (facts.machine, facts.bits) != ("x86_64", 64):
+        return f"is a {facts.bits}-bit {facts.machine} build; TensorFlow's wheels are for x86-64"
+    if facts.version.split(".")[:2] != version.split(".")[:2]:
+        return f"is Python {facts.version}"
+    return Interpreter(path=path.absolute(), version=facts.version, build=facts.build)
+
+
+def _configured(version: str, path: Path, *, run: Runner) -> Interpreter:
+    found = inspect(path, version, run=run)
+    if isinstance(found, Interpreter):
+        return found
+    raise UsageError(
+        f"The Python {version} that is configured cannot be used: {path} {found}.",
+        fix="Correct the [interpreters] table of stackrace.toml, or remove the line.",
+    )
+
+
+def _pyenv(version: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    """The real binaries, newest patch first; the shims only work for the active version."""
+    home = environ.get("HOME")
+    root = environ.get("PYENV_ROOT") or (f"{home}/.pyenv" if home else None)
+    if root is None:
+        return
+    found = [
+        (int(match[1]), folder)
+        for folder in Path(root, "versions").glob(f"{version}.*")
+        if (match := re.fullmatch(rf"{re.escape(version)}\.(\d+)", folder.name))
+    ]
+    for _, folder in sorted(found, reverse=True):
+        yield folder / "bin" / "python"
+
+
+def _on_path(version: str, environ: Mapping[str, str]) -> Iterator[Path]:
+    for folder in environ.get("PATH", os.defpath).split(os.pathsep):
+        path = shutil.which(f"python{version}", path=folder) if folder else None
+        if path:
+            yield Path(path)
+
+
+def _every_way(version: str) -> str:
+    return "\n".join(
+        (
+            "Any of these gets one:",
+            f"- pyenv:  pyenv install {version}",
+            f"- conda:  conda create -n py{version.replace('.', '')} python={version}, then name its "
+            "python as below",
+            "- a portable build of python-build-standalone, unpacked anywhere, named as below",
+            "- one that you have: name it in stackrace.toml",
+            "    [interpreters]",
+            f'    "{version}" = "/path/to/bin/python{version}"',
+        )
+    )

@@ -1,0 +1,163 @@
+"""uv, as stackrace calls it: its own binary, a cleaned environment, and failures with a cause."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+from uv import find_uv_bin
+
+from orchestrator.errors import EnvironmentFailedError
+from orchestrator.process import ToolError, run_tool
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+# Wheels of 100 to 500 MB on a slow line.
+TIMEOUT_S = 3600.0
+
+# What would change which files are installed, or where to: locks and paths decide that alone. The
+# user's indexes, credentials, certificates, proxies and uv's cache folder stay.
+DROPPED = frozenset(
+    {
+        "CONDA_PREFIX",
+        "PYTHONHOME",
+        "PYTHONPATH",
+        "UV_BUILD_CONSTRAINT",
+        "UV_CONSTRAINT",
+        "UV_EXCLUDE",
+        "UV_EXCLUDE_NEWER",
+        "UV_NO_BINARY",
+        "UV_NO_BINARY_PACKAGE",
+        "UV_NO_VERIFY_HASHES",
+        "UV_OVERRIDE",
+        "UV_PRERELEASE",
+        "UV_PYTHON",
+        "UV_RESOLUTION",
+        "UV_SYSTEM_PYTHON",
+        "UV_TORCH_BACKEND",
+        "VIRTUAL_ENV",
+    }
+)
+# uv does not read pip's settings; where the user has none for uv, pip's index is meant.
+FROM_PIP = {
+    "PIP_CERT": "SSL_CERT_FILE",
+    "PIP_EXTRA_INDEX_URL": "UV_EXTRA_INDEX_URL",
+    "PIP_INDEX_URL": "UV_DEFAULT_INDEX",
+}
+
+
+class Cause(NamedTuple):
+    """A cause of failure, by what uv prints when it happens."""
+
+    pattern: str
+    what: str
+    why: str
+    fix: str
+
+
+class Runner(Protocol):
+    """Starts a tool: `orchestrator.process.run_tool`, or a fake."""
+
+    def __call__(
+        self,
+        command: Sequence[str | Path],
+        *,
+        env: Mapping[str, str],
+        log: Path,
+        timeout_s: float,
+        cwd: Path | None = None,
+    ) -> str:
+        """Run to the end and return stdout; ToolError for anything but success."""
+
+
+def variables(user: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables that uv gets."""
+    kept = {name: value for name, value in user.items() if name not in DROPPED}
+    if "UV_INDEX_URL" not in kept:
+        for theirs, ours in FROM_PIP.items():
+            if theirs in kept:
+                kept.setdefault(ours, kept[theirs])
+    return kept
+
+
+def uv(
+    arguments: Sequence[str | Path],
+    *,
+    log: Path,
+    cwd: Path,
+    run: Runner = run_tool,
+) -> str:
+    """Run uv and return its stdout.
+
+    `cwd` is a folder of ours: in the user's, uv would obey a pyproject.toml that it finds there.
+    Raises EnvironmentFailedError with the cause that uv's output shows.
+    """
+    try:
+        return run(
+            [find_uv_bin(), *arguments],
+            env=variables(os.environ),
+            log=log,
+            timeout_s=TIMEOUT_S,
+            cwd=cwd,
+        )
+    except ToolError as error:
+        raise diagnose(error, log) from error
+
+
+def diagnose(error: ToolError, log: Path) -> EnvironmentFailedError:
+    """What a failed uv means. The order counts: a failed build may be due to a full disk."""
+    for cause in _CAUSES:
+        found = re.search(cause.pattern, error.tail, re.IGNORECASE)
+        if found:
+            named = f" ({found['name']})" if found.groupdict().get("name") else ""
+            return EnvironmentFailedError(
+                f"{cause.what}{named}.", why=cause.why, fix=f"{cause.fix}\nLog: {log}"
+            )
+    return EnvironmentFailedError(
+        f"uv {error.problem}.", why=_last_lines(error.tail), fix=f"Log: {log}"
+    )
+
+
+def _last_lines(text: str) -> str:
+    return "\n".join(text.splitlines()[-5:])
+
+
+_CAUSES = (
+    Cause(
+        r"no space left on device|os error 28\b|disk quota exceeded",
+        "The disk is full",
+        "An environment takes 0.5 to 2 GB, and as much again in uv's cache.",
+        "Free some space, or name another disk with STACKRACE_CACHE and UV_CACHE_DIR.",
+    ),
+    Cause(
+        r"hash mismatch for `(?P<name>[^`]+)`|hash mismatch",
+        "A package is not the one that the lock was made with",
+        "The index or a mirror serves another file under this name, or a download broke off.",
+        "Run `uv cache clean` and try again. If it stays, use another index: what fails its hash\n"
+        "is not what others measured.",
+    ),
+    Cause(
+        r"network connectivity is disabled|error sending request|failed to fetch|dns error|"
+        r"connection refused|failed to download|request failed after|operation timed out",
+        "The package index could not be reached",
+        "There is no network, a proxy or mirror is needed, or the index refused the request.",
+        "Check the network, UV_DEFAULT_INDEX, HTTPS_PROXY and SSL_CERT_FILE. What was prepared\n"
+        "once needs no network.",
+    ),
+    Cause(
+        r"failed to build(?: and install)? `(?P<name>[^`]+)`|failed to build|build backend",
+        "A package that has no wheel could not be built",
+        "Its build needs setuptools from the index, and sometimes a C compiler.",
+        "The log holds the build's own output. On Debian: apt install build-essential.",
+    ),
+    Cause(
+        r"no solution found|not found in the (?:package )?registry|no (?:matching )?distribution|"
+        r"there (?:is|are) no versions? of",
+        "The index does not have a package that the lock names",
+        "A mirror that is not complete, or a package for another machine or Python.",
+        "Use an index that carries the release, such as pypi.org.",
+    ),
+)
