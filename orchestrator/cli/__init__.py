@@ -1,0 +1,81 @@
+"""The command line. Commands import what they need when they run: `--help` stays quick."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from orchestrator.cli import listing, racing, reading
+from orchestrator.errors import StackraceError, UsageError, nearest
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+class Commands(click.Group):
+    """A group that keeps the order of definition and names the nearest command."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        """All commands, as they were added."""
+        return list(self.commands)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command; UsageError names the nearest one."""
+        name = args[0]
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            raise UsageError(f"There is no command {name!r}. {nearest(name, self.commands)}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="stackrace", prog_name="stackrace")
+def stackrace() -> None:
+    r"""Is my model slower on another TensorFlow/Keras version, in which configuration, by how much,
+    and how sure are we? stackrace builds one environment per version pair, races them interleaved
+    on this machine, and says what the timings show.
+
+    \b
+    stackrace run tf114 tf20          which is faster, and how surely
+    stackrace list                    environments, presets, cases
+    """
+
+
+for command in (
+    listing.list_command,
+    racing.prepare,
+    racing.run,
+    reading.status,
+    reading.merge,
+    reading.compare,
+    reading.report,
+    racing.lock,
+):
+    stackrace.add_command(command)
+
+
+def main(words: Sequence[str]) -> int:
+    """Run one command line and return its exit code; StackraceError for what a user can cause."""
+    try:
+        code = stackrace.main(args=list(words), prog_name="stackrace", standalone_mode=False)
+    except click.exceptions.Exit as done:
+        return done.exit_code
+    except click.exceptions.NoArgsIsHelpError as error:
+        raise _no_command(error) from error
+    except click.ClickException as error:
+        raise UsageError(_sentence(error)) from error
+    return code if isinstance(code, int) else 0
+
+
+def _no_command(error: click.exceptions.NoArgsIsHelpError) -> StackraceError:
+    return UsageError("Name a command.", fix=error.format_message())
+
+
+def _sentence(error: click.ClickException) -> str:
+    """Click's message on one line."""
+    return " ".join(error.format_message().split())

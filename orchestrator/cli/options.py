@@ -1,0 +1,94 @@
+"""Options that several commands share, and how their text is read."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from orchestrator.config import Flags, load, parse_threshold
+from orchestrator.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from orchestrator.config import Config
+
+# Set by noxfile.py to the sessions that it ran, so that hints name the command the user knows.
+NOX_SESSIONS = "STACKRACE_NOX_SESSIONS"
+
+
+class Threshold(click.ParamType):
+    """`2%` or `0.02`."""
+
+    name = "fraction"
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The fraction; a usage failure says how to write one."""
+        try:
+            return parse_threshold(str(value))
+        except UsageError as error:
+            return self.fail(f"{error.what} {error.fix}", param, ctx)
+
+
+threshold = click.option(
+    "--threshold",
+    type=Threshold(),
+    metavar="PERCENT",
+    help="Smaller differences do not matter to you [2%].",
+)
+reference = click.option(
+    "--reference",
+    metavar="ENV|ARM",
+    help="What the others are compared with [the first environment].",
+)
+results = click.option(
+    "--results",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where run folders go [$STACKRACE_RESULTS, else results].",
+)
+runs = click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar="RUN...")
+
+
+def configuration(flags: Flags) -> Config:
+    """The configuration of this command, read from where it was started."""
+    return load(flags, variables=os.environ)
+
+
+def more_rounds(words: Sequence[str] | None = None) -> Callable[[int], str]:
+    """How the user repeats the command with a number of rounds, whichever way they came."""
+    own = list(sys.argv[1:] if words is None else words)
+    kept = _without(own, "--rounds")
+    sessions = os.environ.get(NOX_SESSIONS, "").split()
+
+    def command(rounds: int) -> str:
+        if not sessions:
+            return shlex.join(["stackrace", *kept, "--rounds", str(rounds)])
+        # nox hands over `run ENV...` and then what the user wrote behind `--`.
+        behind = kept[1 + len(sessions) :]
+        return shlex.join(["nox", "-s", *sessions, "--", *behind, "--rounds", str(rounds)])
+
+    return command
+
+
+def resume_command(path: Path) -> str:
+    """How the user goes on with a run that was cut."""
+    start = ["nox", "-s", "race", "--"] if os.environ.get(NOX_SESSIONS) else ["stackrace", "run"]
+    return shlex.join([*start, "--resume", str(path)])
+
+
+def _without(words: Sequence[str], option: str) -> list[str]:
+    kept: list[str] = []
+    skip = False
+    for word in words:
+        if not skip and word != option and not word.startswith(f"{option}="):
+            kept.append(word)
+        skip = word == option
+    return kept

@@ -1,0 +1,120 @@
+"""`stackrace run` and `stackrace prepare`: what measures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from orchestrator import log
+from orchestrator.cli import options
+from orchestrator.config import Flags
+from orchestrator.errors import UsageError
+
+environments = click.argument("environments", nargs=-1, metavar="ENV...")
+
+
+@click.command()
+@environments
+def prepare(*, environments: tuple[str, ...]) -> int:
+    """Build environments, or find them in the cache."""
+    if not environments:
+        raise UsageError("Name an environment, such as tf114.", fix="`stackrace list` shows all.")
+    from orchestrator.pipeline import racing
+
+    prepared = racing.prepare(options.configuration(Flags(environments=environments)))
+    for identifier, environment in prepared.items():
+        log.data(f"{identifier}  Python {environment.python}  lock {environment.lock_digest[:12]}")
+    return 0
+
+
+@click.command()
+@environments
+@click.option("--preset", metavar="NAME", help="What to measure: smoke, quick, seed [quick].")
+@click.option(
+    "--case", "cases", multiple=True, metavar="GLOB", help="Only these cases; may be repeated."
+)
+@click.option(
+    "--arm", "arms", multiple=True, metavar="GLOB", help="Only these api/mode; may be repeated."
+)
+@click.option("--rounds", type=int, metavar="N", help="Processes of each cell [the preset's].")
+@options.threshold
+@options.reference
+@click.option(
+    "--max-job-seconds",
+    type=float,
+    metavar="S",
+    help="Limit of one process after its first call; iterations are cut to fit [120].",
+)
+@click.option("--seed", type=int, metavar="N", help="Fixes the random order [drawn and stored].")
+@options.results
+@click.option(
+    "--resume",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="RUN",
+    help="Measure what this run folder lacks, by its own plan.",
+)
+def run(
+    *,
+    environments: tuple[str, ...],
+    preset: str | None,
+    cases: tuple[str, ...],
+    arms: tuple[str, ...],
+    rounds: int | None,
+    threshold: float | None,
+    reference: str | None,
+    max_job_seconds: float | None,
+    seed: int | None,
+    results: Path | None,
+    resume: Path | None,
+) -> int:
+    """Race environments: prepare, measure interleaved, say which is faster.
+
+    An ENV is an identifier such as tf114 or a glob such as 'tf2*'; the first is the reference. The
+    same one twice races it against itself.
+    """
+    flags = Flags(
+        environments=environments,
+        preset=preset,
+        cases=cases,
+        arms=arms,
+        rounds=rounds,
+        threshold=threshold,
+        reference=reference,
+        max_job_seconds=max_job_seconds,
+        seed=seed,
+        results=results,
+    )
+    if resume is not None:
+        _check_resume(flags)
+    elif not environments:
+        raise UsageError(
+            "Name the environments to race, such as: stackrace run tf114 tf20",
+            fix="`stackrace list` shows them all.",
+        )
+    settings = options.configuration(flags)
+    from orchestrator.pipeline import racing
+
+    hints = racing.Hints(more_rounds=options.more_rounds(), resume=options.resume_command)
+    if resume is not None:
+        return racing.resume(resume, settings, hints)
+    return racing.race(settings, hints)
+
+
+def _check_resume(flags: Flags) -> None:
+    """A resumed run keeps its own plan, so nothing else may be said about it."""
+    if flags != Flags():
+        raise UsageError(
+            "--resume goes on with a run as it was planned, and takes no other option.",
+            fix="Leave the others out, or start a new run.",
+        )
+
+
+@click.command(hidden=True)
+@click.argument("environments", nargs=-1)
+def lock(*, environments: tuple[str, ...]) -> int:
+    """Make the locks of the matrix again (`nox -s lock`)."""
+    from orchestrator.pipeline import racing
+
+    racing.lock(options.configuration(Flags(environments=environments or ("*",))))
+    return 0

@@ -1,0 +1,115 @@
+"""`stackrace status`, `merge`, `compare` and `report`: what reads recorded runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import get_args
+
+import click
+
+from orchestrator import log
+from orchestrator.cli import options
+from orchestrator.config import Flags
+from orchestrator.errors import UsageError
+from orchestrator.model import codec
+from orchestrator.model.names import ContrastKind
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
+
+
+@click.command()
+@click.argument("run", type=click.Path(path_type=Path))
+@as_json
+def status(*, run: Path, as_json: bool) -> int:
+    """Show how far a run is, and how its jobs ended."""
+    from orchestrator.pipeline import reading
+
+    found = reading.status(run)
+    log.data(codec.encode(found).decode().rstrip() if as_json else reading.status_text(found))
+    return 0
+
+
+@click.command()
+@options.runs
+@click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="A .parquet, .csv or .json file.",
+)
+def merge(*, runs: tuple[Path, ...], output: Path) -> int:
+    """Merge runs into one table: one row a job, raw values included."""
+    from orchestrator.pipeline import reading
+
+    rows = reading.merge_to(_named(runs), output)
+    log.talk(f"{rows} rows in {output}")
+    return 0
+
+
+@click.command()
+@options.runs
+@options.reference
+@options.threshold
+@click.option(
+    "--contrast",
+    "kinds",
+    multiple=True,
+    type=click.Choice(get_args(ContrastKind)),
+    metavar="KIND",
+    help="Only this kind of contrast; may be repeated.",
+)
+@as_json
+def compare(
+    *,
+    runs: tuple[Path, ...],
+    reference: str | None,
+    threshold: float | None,
+    kinds: tuple[ContrastKind, ...],
+    as_json: bool,
+) -> int:
+    """Give the verdict on recorded runs."""
+    from orchestrator.pipeline import reading
+
+    found = reading.compare(_named(runs), reference=reference, threshold=threshold, kinds=kinds)
+    log.data(codec.encode(found.comparison).decode().rstrip() if as_json else found.text)
+    return found.exit_code
+
+
+@click.command()
+@options.runs
+@click.option(
+    "--format",
+    "formats",
+    default="md",
+    metavar="LIST",
+    help="Of md, csv, json, parquet; comma-separated [md].",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where the files go [the first run's folder].",
+)
+@options.results
+def report(
+    *, runs: tuple[Path, ...], formats: str, output: Path | None, results: Path | None
+) -> int:
+    """Write the report on recorded runs, and print it. Without a RUN: on the newest."""
+    from orchestrator.pipeline import reading
+
+    if not runs:
+        runs = (reading.newest(options.configuration(Flags(results=results)).results),)
+    found = reading.report(runs, formats=formats.split(","), output=output)
+    log.data(found.text)
+    for path in found.files:
+        log.talk(f"wrote {path}")
+    return found.exit_code
+
+
+def _named(runs: tuple[Path, ...]) -> tuple[Path, ...]:
+    if not runs:
+        raise UsageError("Name a run folder, such as results/<run-id>.")
+    return runs

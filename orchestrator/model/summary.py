@@ -1,0 +1,19 @@
+"""`summary.json`: how a run ended, and everything that its report says."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from orchestrator.model.comparison import Comparison
+
+SUMMARY_SCHEMA: Final = "stackrace.summary/1"
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """The exit code as stackrace gave it (a launcher may turn it into another)."""
+
+    schema: Literal["stackrace.summary/1"] = SUMMARY_SCHEMA
+    exit_code: int
+    comparison: Comparison

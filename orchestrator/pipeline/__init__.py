@@ -1,0 +1,1 @@
+"""Puts the stages in order; they meet nowhere else."""

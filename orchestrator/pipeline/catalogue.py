@@ -1,0 +1,59 @@
+"""`stackrace list`: what there is, without importing anything heavy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from orchestrator import config, grid, matrix
+from orchestrator.model.catalogue import Catalogue, ListedEnvironment, ListedPreset
+from orchestrator.model.names import ContrastKind
+from orchestrator.model.plan import Limits
+
+if TYPE_CHECKING:
+    from orchestrator.model.grid import Grid
+
+PAIR = 2  # estimates are for the usual race: one environment against another
+
+
+def catalogue() -> Catalogue:
+    """Environments, presets, cases, arms and contrasts."""
+    every = grid.load()
+    rows = matrix.load().rows.values()
+    size_mb = max(row.size_mb["cpu"] for row in rows)
+    forms = dict.fromkeys(f"{api}/{mode}" for row in rows for api in row.apis for mode in row.modes)
+    return Catalogue(
+        environments=tuple(
+            ListedEnvironment(
+                identifier=row.identifier,
+                tensorflow=row.tensorflow,
+                keras=row.keras,
+                python=row.python,
+                native_mode=row.native_mode,
+                apis=row.apis,
+                modes=row.modes,
+                size_mb=row.size_mb["cpu"],
+                impossible=tuple(rule.reason for rule in row.impossible),
+            )
+            for row in rows
+        ),
+        presets=tuple(_preset(every, name, size_mb) for name in every.presets),
+        cases=tuple(case.name for case in grid.cases(every)),
+        arms=tuple(forms),
+        contrasts=get_args(ContrastKind),
+    )
+
+
+def _preset(every: Grid, name: str, size_mb: int) -> ListedPreset:
+    chosen = grid.preset(every, name)
+    selection = grid.select(every, chosen)
+    limits = Limits(first_call_s=config.DEFAULT_FIRST_CALL_S, job_s=config.DEFAULT_JOB_S)
+    return ListedPreset(
+        name=name,
+        summary=chosen.summary,
+        default=name == config.DEFAULT_PRESET,
+        cases=len(selection.cases),
+        rounds=selection.rounds,
+        jobs=len(selection.cases) * len(selection.forms) * PAIR * selection.rounds,
+        estimate_s=grid.estimate_s(every, selection, environments=PAIR, limits=limits),
+        disk_mb=size_mb * PAIR,
+    )

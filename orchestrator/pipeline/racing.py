@@ -1,0 +1,221 @@
+"""`stackrace run` and `prepare`: from a configuration to records, and to the report on them."""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from orchestrator import (
+    config,
+    environments,
+    grid,
+    guest,
+    host,
+    interrupt,
+    log,
+    matrix,
+    plan,
+    process,
+    record,
+    run,
+)
+from orchestrator.engines import local
+from orchestrator.errors import EnvironmentFailedError, InterruptedRunError, UsageError
+from orchestrator.model import attempts
+from orchestrator.model.plan import Plan, PlannedEnvironment
+from orchestrator.pipeline import reading
+from orchestrator.store import RunFolder, storage_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from orchestrator.model.execution import Environment
+    from orchestrator.model.matrix import Row
+    from orchestrator.model.record import Record
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hints:
+    """How the user, who came through stackrace or through nox, can go on."""
+
+    more_rounds: Callable[[int], str]
+    resume: Callable[[Path], str]
+
+
+def prepare(settings: config.Config) -> dict[str, Environment]:
+    """Build the environments of a configuration, or find them in the cache."""
+    host.check_platform()
+    rows = matrix.select(matrix.load(), settings.environments)
+    return _prepare(rows, settings, guest.build(settings.cache / "guest"))
+
+
+def race(settings: config.Config, hints: Hints) -> int:
+    """Prepare, plan, measure, report. Returns the exit code."""
+    host.check_platform()
+    rows = matrix.select(matrix.load(), settings.environments)
+    every = grid.load()
+    selection = grid.select(
+        every,
+        grid.preset(every, settings.preset),
+        case_globs=settings.cases,
+        arm_globs=settings.arms,
+        rounds=settings.rounds,
+    )
+    reference = plan.check_reference(rows, selection.forms, settings.reference)
+    _check_writable(settings.results)
+    jobs = len(selection.cases) * len(selection.forms) * len(rows) * selection.rounds
+    estimate = grid.estimate_s(every, selection, environments=len(rows), limits=settings.limits)
+    log.talk(
+        f"{', '.join(row.identifier for row in rows)}: {jobs} jobs in {selection.rounds} "
+        f"interleaved rounds, roughly {max(1, round(estimate / 60))} min of measuring."
+    )
+    zipapp = guest.build(settings.cache / "guest")
+    started = time.monotonic()
+    prepared = _prepare(rows, settings, zipapp)
+    preparing_s = time.monotonic() - started
+    planned = plan.make(
+        selection,
+        rows,
+        [_planned(row, prepared[row.identifier]) for row in rows],
+        preset=settings.preset,
+        threshold=settings.threshold,
+        reference=reference,
+        limits=settings.limits,
+        guest_digest=zipapp.digest,
+        seed=settings.seed,
+    )
+    folder = RunFolder.create(settings.results, planned)
+    return _measure(folder, planned, prepared, hints, preparing_s=preparing_s)
+
+
+def resume(path: Path, settings: config.Config, hints: Hints) -> int:
+    """Measure what a run still lacks, by its own plan, and report. Returns the exit code."""
+    host.check_platform()
+    folder = RunFolder.open(path)
+    planned = folder.plan()
+    zipapp = guest.build(settings.cache / "guest")
+    if zipapp.digest != planned.guest_digest:
+        raise UsageError(
+            f"{path} was measured with another workload code "
+            f"({planned.guest_digest[:12]}, here {zipapp.digest[:12]}).",
+            why="stackrace was updated meanwhile; results of changed code are never compared.",
+            fix="Finish it with the stackrace that started it, or start a new run.",
+        )
+    lacking = run.missing_blocks(planned, attempts.by_key(folder.records()))
+    prepared: dict[str, Environment] = {}
+    started = time.monotonic()
+    if lacking:
+        rows = [_row_of(item) for item in planned.environments]
+        prepared = _prepare(rows, settings, zipapp)
+        _check_same_locks(planned, prepared)
+    return _measure(folder, planned, prepared, hints, preparing_s=time.monotonic() - started)
+
+
+def _prepare(
+    rows: Sequence[Row], settings: config.Config, zipapp: guest.Guest
+) -> dict[str, Environment]:
+    return environments.prepare(
+        rows,
+        variant="cpu",
+        guest=zipapp.path,
+        options=environments.Options(cache=settings.cache, interpreters=settings.interpreters),
+        say=log.talk,
+    )
+
+
+def _measure(
+    folder: RunFolder,
+    planned: Plan,
+    prepared: Mapping[str, Environment],
+    hints: Hints,
+    *,
+    preparing_s: float,
+) -> int:
+    machine = host.facts()
+
+    def measure(job: plan.Job, *, attempt: int) -> Record:
+        case = planned.case(job.case)
+        if job.unsupported is not None:
+            return record.known_beforehand(
+                job, case, plan=planned, attempt=attempt, host=machine, at=process.now()
+            )
+        before = host.load()
+        execution = local.execute(
+            job, case, plan=planned, attempt=attempt, folder=folder, environments=prepared
+        )
+        return record.make(
+            job,
+            case,
+            execution,
+            plan=planned,
+            attempt=attempt,
+            host=machine,
+            before=before,
+            after=host.load(),
+        )
+
+    with folder.claimed(), _resumable(folder, planned, hints):
+        lacking = run.missing_blocks(planned, attempts.by_key(folder.records()))
+        jobs = sum(len(block.jobs) for block in lacking)
+        with log.progress("racing", jobs) as progress:
+            run.work_through(planned, folder, measure, progress)
+    more = hints.more_rounds(max(20, 2 * planned.rounds))
+    return reading.conclude(folder, preparing_s=preparing_s, more_rounds=more)
+
+
+@contextmanager
+def _resumable(folder: RunFolder, planned: Plan, hints: Hints) -> Iterator[None]:
+    """Say, when the run is cut, what it has and how to go on."""
+    try:
+        yield
+    except interrupt.Stopped as stop:
+        done = len({item.key for item in folder.records()})
+        raise InterruptedRunError(
+            f"Stopped ({stop}). {done} of {len(planned.jobs)} jobs are measured and kept.",
+            fix=f"Go on with: {hints.resume(folder.path)}",
+            exit_code=stop.exit_code,
+        ) from stop
+
+
+def _planned(row: Row, environment: Environment) -> PlannedEnvironment:
+    return PlannedEnvironment(
+        identifier=row.identifier,
+        tensorflow=row.tensorflow,
+        keras=row.keras,
+        python=environment.python,
+        variant="cpu",
+        native_mode=row.native_mode,
+        lock_digest=environment.lock_digest,
+        lock=row.lock or "",
+    )
+
+
+def _row_of(planned: PlannedEnvironment) -> Row:
+    row = matrix.select(matrix.load(), [planned.lock or planned.identifier])[0]
+    return msgspec.structs.replace(row, identifier=planned.identifier, lock=planned.lock or None)
+
+
+def _check_same_locks(planned: Plan, prepared: Mapping[str, Environment]) -> None:
+    for item in planned.environments:
+        found = prepared[item.identifier]
+        if (found.lock_digest, found.python) != (item.lock_digest, item.python):
+            raise EnvironmentFailedError(
+                f"{item.identifier} is no longer what this run was planned with (lock "
+                f"{item.lock_digest[:12]} and Python {item.python}; now {found.lock_digest[:12]} "
+                f"and {found.python}).",
+                fix="Finish the run with the stackrace that started it, or start a new one.",
+            )
+
+
+def _check_writable(results: Path) -> None:
+    """Find out before anything is built, not after minutes."""
+    with storage_errors(results):
+        results.mkdir(parents=True, exist_ok=True)
+        if not os.access(results, os.W_OK | os.X_OK):
+            raise PermissionError(13, "Permission denied")
