@@ -45,7 +45,7 @@ def uv_managed(version: str, *, run: Runner = run_tool) -> Iterator[Path]:
 
 
 def uv_download(version: str, *, run: Runner = run_tool) -> Iterator[Path]:
-    """uv's download, into uv's own folder."""
+    """A download by uv, into uv's own folder."""
     if _numbers(version) < UV_OLDEST:
         raise UnavailableError(f"uv offers none before {UV_OLDEST[0]}.{UV_OLDEST[1]}")
     out = _uv(["python", "install", "--no-bin", version], run)

@@ -128,8 +128,8 @@ def inspect(path: Path, version: str, *, run: Runner = run_tool) -> Interpreter 
                 timeout_s=_TIMEOUT_S,
             )
         except ToolError as error:
-            lines = error.tail.splitlines()
-            return f"does not run: {error.problem}" + (f" ({lines[-1]})" if lines[1:] else "")
+            said = error.tail.splitlines()[1:2]  # the line after the command
+            return f"does not run: {error.problem}" + "".join(f" ({line})" for line in said)
     try:
         facts = msgspec.json.decode(out, type=_Facts)
     except msgspec.MsgspecError:
@@ -176,15 +176,11 @@ def _on_path(version: str, environ: Mapping[str, str]) -> Iterator[Path]:
 
 
 def _every_way(version: str) -> str:
-    return "\n".join(
-        (
-            "Any of these gets one:",
-            f"- pyenv:  pyenv install {version}",
-            f"- conda:  conda create -n py{version.replace('.', '')} python={version}, then name its "
-            "python as below",
-            "- a portable build of python-build-standalone, unpacked anywhere, named as below",
-            "- one that you have: name it in stackrace.toml",
-            "    [interpreters]",
-            f'    "{version}" = "/path/to/bin/python{version}"',
-        )
-    )
+    return f"""Any of these gets one:
+- pyenv:  pyenv install {version}
+- conda:  conda create -n python-{version} python={version}
+- a portable build of python-build-standalone, unpacked anywhere
+- one that you have already
+What is not found by itself is named in stackrace.toml:
+    [interpreters]
+    "{version}" = "/path/to/bin/python{version}\""""

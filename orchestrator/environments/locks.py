@@ -100,15 +100,11 @@ def _compile(
         constraints.write_text("\n".join(row.constraints), encoding="utf-8")
         if old.exists():
             shutil.copyfile(old, out)  # uv keeps what the output file already pins
-        uv(
-            [
-                *("pip", "compile", "--quiet", "--generate-hashes", "--no-header"),
-                *("--no-annotate", "--python", python, "--constraints", constraints),
-                *("--output-file", out, *(["--upgrade"] if upgrade else []), wanted),
-            ],
-            log=folder / "log",
-            cwd=folder,
-            run=run,
-        )
+        command: list[str | Path] = ["pip", "compile", "--quiet", "--generate-hashes"]
+        command += ["--no-header", "--no-annotate", "--python", python]
+        command += ["--constraints", constraints, "--output-file", out, wanted]
+        if upgrade:
+            command.append("--upgrade")
+        uv(command, log=folder / "log", cwd=folder, run=run)
         pins = out.read_text(encoding="utf-8")
     return f"# {row.title}, {variant}, Python {row.python}. Made by `nox -s lock`.\n{pins}"

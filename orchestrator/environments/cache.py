@@ -1,0 +1,163 @@
+"""The cache of environments: where the one for a lock and an interpreter is, and if it is whole.
+
+An environment is built under a temporary name beside its own, and renamed when it is finished and
+probed. So a folder with the right name is whole, whatever interrupted its build.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import shutil
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+from uuid import uuid4
+
+import filelock
+import msgspec
+
+from orchestrator.errors import InputError, StorageError
+from orchestrator.model import codec
+from orchestrator.model.names import Variant
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from orchestrator.environments.interpreters import Interpreter
+    from orchestrator.environments.locks import Lock
+    from orchestrator.model.matrix import Row
+
+MANIFEST_SCHEMA: Final = "stackrace.environment/1"
+# Raise it when environments are made in another way: cached ones are then made again.
+FORMAT = 1
+_DIGITS = 12
+_WAIT_S = 0.5
+
+
+class Manifest(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands in a finished environment about itself."""
+
+    schema: Literal["stackrace.environment/1"] = MANIFEST_SCHEMA
+    tensorflow: str
+    keras: str
+    python: str
+    build: str
+    variant: Variant
+    lock_digest: str
+    packages: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slot:
+    """The place of one environment in the cache."""
+
+    name: str
+    environments: Path
+    logs: Path
+
+    @property
+    def folder(self) -> Path:
+        """The finished environment, when there is one."""
+        return self.environments / self.name
+
+    @property
+    def log(self) -> Path:
+        """What the last build printed."""
+        return self.logs / f"{self.name}.log"
+
+    def manifest(self) -> Manifest | None:
+        """The finished environment's manifest; None when it must be made (again).
+
+        Nothing is started: the manifest is read, and its interpreter must still be there.
+        """
+        path = _manifest_path(self.folder)
+        try:
+            found = codec.decode(path.read_bytes(), Manifest, source=path, schema=MANIFEST_SCHEMA)
+        except (OSError, InputError):
+            return None
+        return found if (self.folder / "bin" / "python").exists() else None
+
+    @contextmanager
+    def claimed(
+        self, *, waiting: Callable[[], None], stopping: Callable[[], bool]
+    ) -> Iterator[None]:
+        """Hold the slot against other commands, and clear away what dead ones left.
+
+        `waiting` is called once when another command holds it; the wait ends with InterruptedError
+        as soon as `stopping()`.
+        """
+        with _cache_errors(self.environments):
+            self.environments.mkdir(parents=True, exist_ok=True)
+            self.logs.mkdir(parents=True, exist_ok=True)
+            lock = filelock.FileLock(self.environments / f".{self.name}.lock")
+            _acquire(lock, waiting=waiting, stopping=stopping)
+        try:
+            for stale in self.environments.glob(f".{self.name}.*.tmp"):
+                shutil.rmtree(stale, ignore_errors=True)
+            yield
+        finally:
+            lock.release()
+
+    @contextmanager
+    def building(self) -> Iterator[Path]:
+        """A temporary folder, gone afterwards unless `finish` was called with it."""
+        temporary = self.environments / f".{self.name}.{uuid4().hex}.tmp"
+        try:
+            with _cache_errors(self.environments):
+                yield temporary
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+    def finish(self, temporary: Path, manifest: Manifest) -> None:
+        """Give a probed environment its name; a broken one that has it is removed."""
+        _manifest_path(temporary).write_bytes(codec.encode(manifest))
+        shutil.rmtree(self.folder, ignore_errors=True)
+        temporary.rename(self.folder)
+
+
+def slot(row: Row, variant: Variant, *, lock: Lock, interpreter: Interpreter, cache: Path) -> Slot:
+    """Where the environment of a row belongs: lock, interpreter and format make the name."""
+    parts = [lock.text, interpreter.version, interpreter.build, FORMAT]
+    digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
+    return Slot(
+        name=f"{row.lock_name}-{variant}-{digest}",
+        environments=cache / "environments",
+        logs=cache / "logs",
+    )
+
+
+def _manifest_path(folder: Path) -> Path:
+    return folder / "stackrace.json"
+
+
+def _acquire(
+    lock: filelock.BaseFileLock, *, waiting: Callable[[], None], stopping: Callable[[], bool]
+) -> None:
+    try:
+        lock.acquire(timeout=0)
+    except filelock.Timeout:
+        waiting()
+    while not lock.is_locked:
+        if stopping():
+            raise InterruptedError(errno.EINTR, "stackrace is being stopped")
+        try:
+            lock.acquire(timeout=_WAIT_S)
+        except filelock.Timeout:
+            continue
+
+
+@contextmanager
+def _cache_errors(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except InterruptedError:
+        raise
+    except OSError as error:
+        raise StorageError(
+            f"{folder} cannot be written: {error.strerror}.",
+            why="The disk is full, or the folder belongs to somebody else.",
+            fix="Free some space, or name another folder with STACKRACE_CACHE.",
+        ) from error
