@@ -145,12 +145,21 @@ def run_worker(
 
 
 def stop_all() -> None:
-    """End every child, and let no other one start: for a host that is being interrupted."""
+    """End every child, and let no other one start: for a host that is being interrupted.
+
+    Children are only signalled here; the threads that started them see them end and reap them.
+    """
     _stopping.set()
-    with _live_lock:
-        children = list(_live.values())
-    for child in children:
-        _end(child)
+    for number, patience_s in LADDER_S:
+        with _live_lock:
+            for child in _live.values():
+                if child.returncode is None:
+                    _signal(child.pid, _descendants(child.pid), number)
+        deadline = time.monotonic() + patience_s
+        while _live and time.monotonic() < deadline:
+            time.sleep(0.02)
+        if not _live:
+            return
 
 
 def _start(
@@ -193,7 +202,10 @@ def _watch(
 
 def _exited(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
     """Block until the child exits (it stays unreaped) or the time is over."""
-    descriptor = os.pidfd_open(child.pid)
+    try:
+        descriptor = os.pidfd_open(child.pid)
+    except ProcessLookupError:  # reaped already
+        return True
     try:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
@@ -218,6 +230,8 @@ def _end(child: subprocess.Popen[bytes]) -> None:
             _signal(child.pid, tree, signal.SIGKILL)
             child.wait()
     finally:
+        if child.stdout is not None:
+            child.stdout.close()
         with _live_lock:
             _live.pop(child.pid, None)
 

@@ -1,0 +1,102 @@
+"""Selecting cases and arms."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orchestrator import grid
+from orchestrator.errors import UsageError
+from orchestrator.model.plan import Limits
+
+if TYPE_CHECKING:
+    from orchestrator.model.grid import Selection
+
+
+def select(preset: str, **options: object) -> Selection:
+    """A selection of the shipped grid."""
+    every = grid.load()
+    return grid.select(every, grid.preset(every, preset), **options)  # type: ignore[arg-type]
+
+
+def test_quick_is_two_cases_in_two_forms() -> None:
+    """The default preset is the small model by both methods, graph and eager."""
+    chosen = select("quick")
+    assert ["small-small/numpy/train_on_batch", "small-small/numpy/fit"] == [
+        case.name for case in chosen.cases
+    ]
+    assert (("tf.keras", "graph"), ("tf.keras", "eager")) == chosen.forms
+    assert chosen.rounds == 6
+
+
+def test_seed_is_the_origins_grid() -> None:
+    """Eight model-data pairs by two inputs and two methods, in four forms."""
+    chosen = select("seed")
+    assert len(chosen.cases) == 8 * 2 * 2
+    assert len(chosen.forms) == 4
+    assert "large-small" not in {case.size for case in chosen.cases}
+
+
+def test_origins_iterations_and_shapes() -> None:
+    """The numbers are the origin's: 200/100/50 iterations, 32 x 140/1400/14000 x 30."""
+    cases = select("seed").cases
+    assert {("small", 200), ("medium", 100), ("large", 50)} == {
+        (case.model, case.iterations) for case in cases
+    }
+    assert {
+        ("small", (32, 140, 30)),
+        ("medium", (32, 1400, 30)),
+        ("large", (32, 14000, 30)),
+    } == {(case.data, case.batch_shape) for case in cases}
+
+
+def test_glob_picks_within_the_preset() -> None:
+    """A glob that matches cases of the preset picks only those."""
+    chosen = select("quick", case_globs=["*/fit"])
+    assert ["small-small/numpy/fit"] == [case.name for case in chosen.cases]
+
+
+def test_glob_outside_the_preset_picks_from_everything() -> None:
+    """A glob that names no case of the preset picks from the whole grid."""
+    chosen = select("quick", case_globs=["tiny-tiny/dataset/*"], arm_globs=["keras/*"])
+    assert ["tiny-tiny/dataset/train_on_batch", "tiny-tiny/dataset/fit"] == [
+        case.name for case in chosen.cases
+    ]
+    assert (("keras", "graph"), ("keras", "eager")) == chosen.forms
+
+
+def test_rounds_override_the_preset() -> None:
+    """Rounds given by the user win."""
+    assert select("quick", rounds=20).rounds == 20
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"case_globs": ["small-smal/numpy/fit"]}, "Did you mean small-small/numpy/fit?"),
+        ({"case_globs": ["large-small/*"]}, "The large model cannot take small data"),
+        ({"case_globs": ["large-small/numpy/fit"]}, "at least 1344 steps"),
+        ({"arm_globs": ["tf.keras/grap"]}, "Did you mean tf.keras/graph?"),
+    ],
+)
+def test_nothing_matches(options: dict[str, object], message: str) -> None:
+    """A glob that matches nothing is an error with the reason or the nearest name."""
+    with pytest.raises(UsageError) as caught:
+        select("quick", **options)
+    assert message in str(caught.value)
+
+
+def test_unknown_preset_names_the_nearest() -> None:
+    """An unknown preset is an error that names the nearest."""
+    with pytest.raises(UsageError, match=r"no preset 'quik'\. Did you mean quick\?"):
+        grid.preset(grid.load(), "quik")
+
+
+def test_estimate_grows_with_everything() -> None:
+    """The estimate counts cases, forms, environments and rounds."""
+    limits = Limits(first_call_s=600, job_s=120)
+    one = grid.estimate_s(grid.load(), select("quick", rounds=1), environments=1, limits=limits)
+    assert 6 * 2 * one == pytest.approx(
+        grid.estimate_s(grid.load(), select("quick"), environments=2, limits=limits)
+    )
