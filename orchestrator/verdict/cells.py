@@ -1,0 +1,100 @@
+"""The merged table as arrays: one line a cell, one column a round of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+NO_HOST = -1
+
+
+class Key(NamedTuple):
+    """What tells one cell from another: its arm's parts, then its case's."""
+
+    environment: str
+    api: str
+    mode: str
+    workload: str | None
+    model: str
+    data: str
+    input: str
+    method: str
+    device: str
+    knobs: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cells:
+    """Every planned cell, in the table's order. Arrays are (cells,) or (cells, rounds).
+
+    A cell has one counting job a round, so that a place in an array is one process; `host` numbers
+    the machine of one run that it ran on. `log_s` is NaN where there is no number.
+    """
+
+    keys: tuple[Key, ...]
+    arms: tuple[str, ...]
+    cases: tuple[str, ...]
+    native: NDArray[np.bool_]
+    python: tuple[str, ...]
+    version: tuple[tuple[str, str], ...]  # TensorFlow, Keras
+    planned: NDArray[np.bool_]
+    log_s: NDArray[np.float64]
+    host: NDArray[np.int64]
+    started_s: NDArray[np.float64]
+    started_wall_s: NDArray[np.float64]
+    iterations: NDArray[np.float64]
+    outcome: NDArray[np.object_]
+
+    @property
+    def measured(self) -> NDArray[np.bool_]:
+        """Where there is a number."""
+        return np.isfinite(self.log_s)
+
+
+def read(frame: pd.DataFrame) -> Cells:
+    """Arrays of the counting rows of a merged table."""
+    counting = frame[frame["counts"].to_numpy(dtype=bool)].reset_index(drop=True)
+    cell = _codes(counting, ["arm", "case"])
+    column = _codes(counting, ["run_id", "round"])
+    first = counting.drop_duplicates(["arm", "case"])
+    shape = (len(first), int(column.max(initial=-1)) + 1)
+
+    def spread(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        array = np.full(shape, np.nan)
+        array[cell, column] = values
+        return array
+
+    outcome = np.full(shape, None, dtype=object)
+    outcome[cell, column] = counting["outcome"].to_numpy(dtype=object)
+    host = np.full(shape, NO_HOST, dtype=np.int64)
+    host[cell, column] = np.where(
+        counting["machine"].isna(), NO_HOST, _codes(counting, ["run_id", "machine", "hostname"])
+    )
+    rows = first[list(Key._fields)].to_numpy(dtype=object)
+    return Cells(
+        keys=tuple(Key(*row) for row in rows),
+        arms=tuple(first["arm"]),
+        cases=tuple(first["case"]),
+        native=first["native"].to_numpy(dtype=bool),
+        python=tuple(first["python"]),
+        version=tuple(zip(first["tensorflow"], first["keras"], strict=True)),
+        planned=outcome != None,  # noqa: E711  elementwise
+        log_s=spread(np.log(counting["median_s"].to_numpy(dtype=float, na_value=np.nan))),
+        host=host,
+        started_s=spread(counting["started_s"].to_numpy(dtype=float)),
+        started_wall_s=spread(counting["started_wall_s"].to_numpy(dtype=float)),
+        iterations=spread(counting["iterations_done"].to_numpy(dtype=float, na_value=np.nan)),
+        outcome=outcome,
+    )
+
+
+def _codes(frame: pd.DataFrame, columns: list[str]) -> NDArray[np.int64]:
+    """A number for each distinct combination, by first appearance."""
+    groups = frame.groupby(columns, sort=False, dropna=False)
+    return np.asarray(groups.ngroup(), dtype=np.int64)

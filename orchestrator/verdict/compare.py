@@ -1,0 +1,243 @@
+"""Compares every pair of cells that can be compared, and accounts for every job."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+from packaging.version import Version
+
+from orchestrator.model.comparison import Comparison, Contrast, Gap, Side
+from orchestrator.verdict import intervals, judge
+from orchestrator.verdict.cells import read
+from orchestrator.verdict.contrasts import check_reference, pairings
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from orchestrator.model.names import ContrastKind
+    from orchestrator.verdict.cells import Cells
+    from orchestrator.verdict.contrasts import Pairing
+
+# These compare cells of two cases: they meet in a round, not in a block.
+BETWEEN_CASES: Final = frozenset({"input", "method", "device"})
+
+
+def compare(
+    frame: pd.DataFrame,
+    *,
+    environments: Sequence[str],
+    threshold: float,
+    reference: str | None = None,
+    kinds: Collection[ContrastKind] | None = None,
+    alpha: float = 0.05,
+) -> Comparison:
+    """Every contrast of a merged table, judged.
+
+    `environments`: identifiers in the order of the plan. `reference`: one of them (the first when
+    None), or an arm's name: then every other arm is compared with that arm. `threshold`: the
+    practical threshold as a fraction. `kinds`: only these. Raises UsageError for a reference that
+    the table does not have.
+    """
+    cells = read(frame)
+    reference = check_reference(cells, environments, reference)
+    pairs = pairings(cells, environments=environments, reference=reference, kinds=kinds)
+    gaps = _gaps(frame)
+    judged = _Judged(cells, pairs, threshold=threshold, alpha=alpha)
+    sides = [_side(cells, cell) for cell in range(len(cells.keys))]
+    spreads = [side.spread for side in sides if side.spread is not None]
+    return Comparison(
+        run_ids=tuple(frame["run_id"].drop_duplicates()),
+        reference=reference,
+        threshold=threshold,
+        alpha=alpha,
+        contrasts=judged.contrasts(sides, {(gap.arm, gap.case): gap for gap in reversed(gaps)}),
+        gaps=gaps,
+        detectable=judged.detectable(),
+        spread=(min(spreads), max(spreads)) if spreads else None,
+        jobs=_jobs(frame),
+        measuring_s=float((frame["ended_s"] - frame["started_s"]).sum()),
+        warnings=_warnings(frame),
+    )
+
+
+class _Judged:
+    """The numbers of all contrasts at once, then their words one by one."""
+
+    def __init__(
+        self, cells: Cells, pairs: Sequence[Pairing], *, threshold: float, alpha: float
+    ) -> None:
+        self.cells, self.pairs, self.threshold, self.alpha = cells, pairs, threshold, alpha
+        candidates = np.array([pair.candidate for pair in pairs], dtype=np.intp)
+        references = np.array([pair.reference for pair in pairs], dtype=np.intp)
+        self.paired = judge.valid_pairs(cells, candidates, references)
+        ratios = cells.log_s[candidates] - cells.log_s[references]
+        self.found = intervals.estimate(np.where(self.paired, ratios, np.nan), alpha=alpha)
+        self.apart = judge.apart(cells, candidates, references)
+        self.tested = (self.found.pairs >= judge.ENOUGH_PAIRS) & ~self.apart
+        families = [pair.family for pair in pairs]
+        self.q = intervals.corrected(self.found.p, families, self.tested)
+
+    def detectable(self) -> float | None:
+        """The median over the contrasts that were tested."""
+        each = intervals.detectable(
+            self.found.standard_error,
+            self.found.pairs,
+            threshold=self.threshold,
+            alpha=self.alpha,
+        )
+        return float(np.median(each[self.tested])) if self.tested.any() else None
+
+    def contrasts(
+        self, sides: Sequence[Side], gaps: Mapping[tuple[str, str], Gap]
+    ) -> tuple[Contrast, ...]:
+        return tuple(
+            self._contrast(number, pair, sides, gaps) for number, pair in enumerate(self.pairs)
+        )
+
+    def _contrast(
+        self,
+        number: int,
+        pair: Pairing,
+        sides: Sequence[Side],
+        gaps: Mapping[tuple[str, str], Gap],
+    ) -> Contrast:
+        candidate, reference = sides[pair.candidate], sides[pair.reference]
+        unit = "round" if pair.kind in BETWEEN_CASES else "block"
+        count, ratio = int(self.found.pairs[number]), _number(self.found.ratio[number])
+        low, high = _number(self.found.low[number]), _number(self.found.high[number])
+        q = _number(self.q[number])
+        state, reason = None, None
+        if ratio is None:
+            reason = _no_number((candidate, reference), gaps, unit)
+        elif low is not None and high is not None and q is not None:
+            state, reason = judge.state(
+                low=low, high=high, q=q, threshold=self.threshold, alpha=self.alpha
+            )
+        else:
+            reason = judge.too_few(count, unit) or judge.NOT_INTERLEAVED
+        return Contrast(
+            kind=pair.kind,
+            family=pair.family,
+            candidate=candidate,
+            reference=reference,
+            pairs=count,
+            ratio=ratio,
+            low=low,
+            high=high,
+            p=_number(self.found.p[number]),
+            q=q,
+            state=state,
+            reason=reason,
+            notes=judge.notes(self.cells, pair, self.paired[number], unit),
+            origin_percent=_origin_percent(self.cells, pair, ratio),
+        )
+
+
+def _number(value: float) -> float | None:
+    """None where there is no finite number: JSON has no other way to say it."""
+    return float(value) if np.isfinite(value) else None
+
+
+def _side(cells: Cells, cell: int) -> Side:
+    seconds: NDArray[np.float64] = np.exp(cells.log_s[cell][cells.measured[cell]])
+    count = len(seconds)
+    return Side(
+        arm=cells.arms[cell],
+        case=cells.cases[cell],
+        seconds=float(np.median(seconds)) if count else None,
+        processes=count,
+        spread=float(seconds.std(ddof=1) / seconds.mean()) if count > 1 else None,
+    )
+
+
+def _no_number(sides: tuple[Side, Side], gaps: Mapping[tuple[str, str], Gap], unit: str) -> str:
+    missing = [gaps[side.arm, side.case] for side in sides if (side.arm, side.case) in gaps]
+    if not missing:
+        return f"no {unit} in which both have a number"
+    gap = missing[0]
+    # Where both sides are one arm, the case tells them apart.
+    cell = gap.arm if sides[0].arm != sides[1].arm else f"{gap.arm} {gap.case}"
+    return f"{cell} {gap.outcome}: {gap.reason}"
+
+
+def _origin_percent(cells: Cells, pair: Pairing, ratio: float | None) -> float | None:
+    """(1 - longer / shorter) * 100 as a magnitude, + when the newer version or graph is faster."""
+    if ratio is None or pair.kind not in {"as_installed", "version", "mode"}:
+        return None
+    magnitude = (max(ratio, 1 / ratio) - 1) * 100
+    candidate_wins = ratio < 1
+    if pair.kind == "mode":
+        expected_wins = candidate_wins == (cells.keys[pair.candidate].mode == "graph")
+    else:
+        newer = _age(cells, pair.candidate) >= _age(cells, pair.reference)
+        expected_wins = candidate_wins == newer
+    return magnitude if expected_wins else -magnitude
+
+
+def _age(cells: Cells, cell: int) -> tuple[Version, Version]:
+    tensorflow, keras = cells.version[cell]
+    return Version(tensorflow), Version(keras)
+
+
+def _gaps(frame: pd.DataFrame) -> tuple[Gap, ...]:
+    """Cells without a single number, with each cause once; the log has the rest of a message."""
+    counting = frame[frame["counts"].to_numpy(dtype=bool)]
+    numbers = counting.groupby(["arm", "case"], sort=False)["median_s"].transform("count")
+    empty = counting[(numbers == 0).to_numpy(dtype=bool)]
+    causes = empty.groupby(
+        ["arm", "case", "outcome", "failure_kind"], sort=False, dropna=False, as_index=False
+    ).agg(reason=("reason", "first"), jobs=("key", "size"))
+    return tuple(
+        Gap(
+            arm=str(arm),
+            case=str(case),
+            outcome=str(outcome),
+            reason=_first_line(reason),
+            jobs=int(jobs),
+        )
+        for arm, case, outcome, reason, jobs in zip(
+            causes["arm"],
+            causes["case"],
+            causes["outcome"],
+            causes["reason"],
+            causes["jobs"],
+            strict=True,
+        )
+    )
+
+
+def _first_line(reason: object) -> str:
+    lines = reason.strip().splitlines() if isinstance(reason, str) else []
+    return lines[0] if lines else "no reason was given"
+
+
+def _jobs(frame: pd.DataFrame) -> dict[str, int]:
+    counts = frame["counts"].to_numpy(dtype=bool)
+    outcomes = frame["outcome"][counts].value_counts(sort=False)
+    return {
+        "planned": int(counts.sum()),
+        "missing": 0,
+        "superseded": int((~counts).sum()),
+        **{str(outcome): int(number) for outcome, number in outcomes.items()},
+    }
+
+
+def _warnings(frame: pd.DataFrame) -> tuple[str, ...]:
+    found = []
+    hosts = frame[["machine", "hostname"]].dropna().drop_duplicates()
+    if len(hosts) > 1:
+        names = ", ".join(sorted(set(hosts["hostname"])))
+        found.append(
+            f"measured on {len(hosts)} machines ({names}); only processes of one machine are paired"
+        )
+    locks = frame.groupby("environment", sort=False)["lock_digest"].nunique()
+    found += [
+        f"{environment} had {number} different locks in these runs"
+        for environment, number in locks.items()
+        if number > 1
+    ]
+    return tuple(found)

@@ -1,0 +1,149 @@
+"""From numbers to words: the state of a contrast, or the reason why there is none."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from orchestrator.model.names import State
+    from orchestrator.verdict.cells import Cells
+    from orchestrator.verdict.contrasts import Pairing
+
+ENOUGH_PAIRS: Final = 5
+ENOUGH_ITERATIONS: Final = 10
+_WHOLE_FROM: Final = 10
+NOT_INTERLEAVED: Final = "not interleaved in time: all of one was measured before all of the other"
+
+
+def state(
+    *, low: float, high: float, q: float, threshold: float, alpha: float
+) -> tuple[State, str | None]:
+    """The verdict, and what can still be said where it is `unclear`.
+
+    The band of the threshold is symmetrical in the logarithm: from 1 / (1 + threshold), where the
+    reference is slower by the threshold, to 1 + threshold.
+    """
+    slower, faster = low > 1 + threshold, high < 1 / (1 + threshold)
+    if q < alpha and slower:
+        return "slower", None
+    if q < alpha and faster:
+        return "faster", None
+    if low >= 1 / (1 + threshold) and high <= 1 + threshold:
+        return "same", None
+    reason = at_most(low, high)
+    if slower or faster:
+        reason += f"; q = {q:.3g} is not below {alpha:g}"
+    return "unclear", reason
+
+
+def at_most(low: float, high: float) -> str:
+    """`at most 12% slower or 3% faster`, from an interval; rounded outwards, so that it holds.
+
+    N% faster: the reference takes N% longer.
+    """
+    slower, faster = f"{_up((high - 1) * 100)}% slower", f"{_up((1 / low - 1) * 100)}% faster"
+    if low >= 1:
+        return f"at most {slower}, not faster"
+    if high <= 1:
+        return f"at most {faster}, not slower"
+    return f"at most {slower} or {faster}"
+
+
+def _up(percent: float) -> str:
+    """Tenths below ten, then whole; rounded up. The ninth decimal is noise of the arithmetic."""
+    tenths = math.ceil(round(percent * 10, 8)) / 10
+    return f"{tenths:g}" if tenths < _WHOLE_FROM else f"{math.ceil(round(percent, 9))}"
+
+
+def too_few(pairs: int, unit: str) -> str | None:
+    """Why so few pairs give no verdict; None when there are enough."""
+    if pairs >= ENOUGH_PAIRS:
+        return None
+    return f"indicative: {_count(pairs, unit)}, a verdict needs {ENOUGH_PAIRS}"
+
+
+def apart(
+    cells: Cells, candidates: NDArray[np.intp], references: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """Which contrasts were not interleaved: all of one arm started before all of the other.
+
+    Looked at on every machine of every run by its own clock, and over everything by the calendar.
+    """
+    paired = valid_pairs(cells, candidates, references)
+    found = _separate(cells.started_wall_s, candidates, references, paired)
+    for host in np.unique(cells.host[cells.host >= 0]):
+        here = paired & (cells.host[candidates] == host)
+        found |= _separate(cells.started_s, candidates, references, here)
+    return found
+
+
+def valid_pairs(
+    cells: Cells, candidates: NDArray[np.intp], references: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """(contrasts, rounds): both processes have a number, and ran on one machine."""
+    measured, host = cells.measured, cells.host
+    together: NDArray[np.bool_] = host[candidates] == host[references]
+    return together & measured[candidates] & measured[references]
+
+
+def _separate(
+    started: NDArray[np.float64],
+    candidates: NDArray[np.intp],
+    references: NDArray[np.intp],
+    where: NDArray[np.bool_],
+) -> NDArray[np.bool_]:
+    one, other = started[candidates], started[references]
+    first_one, last_one = _ends(one, where)
+    first_other, last_other = _ends(other, where)
+    enough: NDArray[np.bool_] = where.sum(axis=1) > 1
+    separate: NDArray[np.bool_] = (last_one < first_other) | (last_other < first_one)
+    return enough & separate
+
+
+def _ends(
+    values: NDArray[np.float64], where: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    first = np.where(where, values, np.inf).min(axis=1, initial=np.inf)
+    last = np.where(where, values, -np.inf).max(axis=1, initial=-np.inf)
+    return first, last
+
+
+def notes(cells: Cells, pairing: Pairing, paired: NDArray[np.bool_], unit: str) -> tuple[str, ...]:
+    """What a reader must know beside the numbers; `paired` marks the rounds that gave a pair."""
+    both = [pairing.candidate, pairing.reference]
+    found = [_dropped(cells, both, paired, unit)]
+    if paired.any():
+        least = np.nanmin(cells.iterations[both][:, paired], initial=np.inf)
+        if least < ENOUGH_ITERATIONS:
+            found.append(f"indicative: {_count(int(least), 'iteration')}")
+    candidate, reference = (cells.python[cell] for cell in both)
+    if candidate != reference:
+        found.append(f"confounded: Python {candidate} against {reference}")
+    return tuple(note for note in found if note)
+
+
+def _dropped(cells: Cells, both: list[int], paired: NDArray[np.bool_], unit: str) -> str | None:
+    """`2 of 6 blocks dropped: tf20/tf.keras/eager crashed`."""
+    planned = cells.planned[both].all(axis=0)
+    lost = planned & ~paired
+    if not paired.any() or not lost.any():
+        return None
+    causes = Counter(
+        f"{cells.arms[cell]} {outcome}"
+        for cell in both
+        for outcome in cells.outcome[cell, lost]
+        if outcome != "ok"
+    )
+    words = [cause if count == 1 else f"{cause} ({count})" for cause, count in causes.items()]
+    dropped = f"{int(lost.sum())} of {_count(int(planned.sum()), unit)} dropped"
+    return f"{dropped}: {', '.join(words) or 'not on one machine'}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
