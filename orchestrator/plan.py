@@ -11,7 +11,7 @@ import msgspec
 
 from orchestrator.errors import UsageError, nearest
 from orchestrator.model.cell import Arm, Case
-from orchestrator.model.plan import Block, Job, Limits, Plan, PlannedEnvironment
+from orchestrator.model.plan import PLAN_SCHEMA, Block, Job, Limits, Plan, PlannedEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +61,7 @@ def make(
         identity=[run_id, guest_digest, *sorted(item.lock_digest for item in environments)],
     )
     return Plan(
+        schema=PLAN_SCHEMA,
         run_id=run_id,
         created=moment.isoformat(timespec="seconds"),
         seed=seed,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from orchestrator.errors import InputError
 from orchestrator.model import codec
 from orchestrator.model.names import Outcome
-from orchestrator.model.record import Host, Instant, Load, Record
+from orchestrator.model.record import RECORD_SCHEMA, Host, Instant, Load, Record
 from orchestrator.model.result import RESULT_SCHEMA, Failure, Result
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def known_beforehand(
     """The record of a job for which no process is started, because its arm cannot do this."""
     unsupported = Failure(kind="matrix", message=job.unsupported or "not supported")
     return Record(
+        schema=RECORD_SCHEMA,
         run_id=plan.run_id,
         key=job.key,
         attempt=attempt,
@@ -63,6 +64,7 @@ def make(
     """What the process did, and what that means."""
     outcome, failure, result = _judge(execution, plan.limits)
     return Record(
+        schema=RECORD_SCHEMA,
         run_id=plan.run_id,
         key=job.key,
         attempt=attempt,

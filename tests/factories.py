@@ -7,9 +7,17 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from orchestrator.model.cell import Arm, Case
-from orchestrator.model.plan import Block, Job, Limits, Plan, PlannedEnvironment
-from orchestrator.model.record import Host, Instant, Record
-from orchestrator.model.result import Failure, Iterations, Outputs, Phases, Result, Timing
+from orchestrator.model.plan import PLAN_SCHEMA, Block, Job, Limits, Plan, PlannedEnvironment
+from orchestrator.model.record import RECORD_SCHEMA, Host, Instant, Record
+from orchestrator.model.result import (
+    RESULT_SCHEMA,
+    Failure,
+    Iterations,
+    Outputs,
+    Phases,
+    Result,
+    Timing,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -97,6 +105,7 @@ def plan(
         "guest_digest": GUEST,
     }
     return Plan(
+        schema=PLAN_SCHEMA,
         run_id=run_id,
         rounds=rounds,
         environments=tuple(planned),
@@ -109,7 +118,7 @@ def plan(
 def _block(run_id: str, one: Case, arms: Sequence[Arm], number: int) -> Block:
     jobs = tuple(
         Job(
-            key=f"{run_id}|{arm.name}|{one.name}|{number + 1}",
+            key=f"{run_id}|{arm.name}|{one.name}|{number + 1}".replace("/", "_"),
             arm=arm,
             case=one.name,
             round=number + 1,
@@ -137,7 +146,7 @@ def result(values: Sequence[float], **facts: Any) -> Result:  # noqa: ANN401
         "parameters": 162_049,
         "executed_as": "session",
     }
-    return Result(**(defaults | facts))
+    return Result(schema=RESULT_SCHEMA, **(defaults | facts))
 
 
 def record(
@@ -166,6 +175,7 @@ def record(
         "lock_digest": of.environment(job.arm.environment).lock_digest,
     }
     return Record(
+        schema=RECORD_SCHEMA,
         run_id=of.run_id,
         key=job.key,
         attempt=attempt,

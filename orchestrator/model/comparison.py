@@ -8,7 +8,7 @@ import msgspec
 
 from orchestrator.model.names import ContrastKind, State
 
-SUMMARY_SCHEMA: Final = "stackrace.summary/1"
+COMPARISON_SCHEMA: Final = "stackrace.comparison/1"
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,9 +54,9 @@ class Gap(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a report says, as data (`summary.json`)."""
+    """Everything a report says, as data (the core of `summary.json`)."""
 
-    schema: Literal["stackrace.summary/1"] = SUMMARY_SCHEMA
+    schema: Literal["stackrace.comparison/1"] = COMPARISON_SCHEMA
     run_ids: tuple[str, ...]
     reference: str
     threshold: float

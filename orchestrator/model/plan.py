@@ -54,7 +54,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """A run before it is measured. Written once; a resumed run reads it again."""
 
-    schema: Literal["stackrace.plan/1"] = PLAN_SCHEMA
+    schema: Literal["stackrace.plan/1"]
     run_id: str
     created: str  # ISO 8601, UTC
     seed: int

@@ -46,7 +46,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """Every planned job ends with one counting record; it is never rewritten."""
 
-    schema: Literal["stackrace.record/1"] = RECORD_SCHEMA
+    schema: Literal["stackrace.record/1"]
     run_id: str
     key: str
     attempt: int

@@ -66,7 +66,7 @@ class Proof(msgspec.Struct, frozen=True, kw_only=True):
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """What one worker process left behind."""
 
-    schema: Literal["stackrace.result/1"] = RESULT_SCHEMA
+    schema: Literal["stackrace.result/1"]
     outcome: Outcome
     failure: Failure | None = None
     phases_s: Phases = Phases()

@@ -1,0 +1,127 @@
+"""Rounds, blocks, keys, and the order of jobs."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator import grid, matrix, plan
+from orchestrator.errors import UsageError
+from orchestrator.model.plan import Limits, Plan, PlannedEnvironment
+
+LIMITS = Limits(first_call_s=600, job_s=120)
+
+
+def make(*names: str, preset: str = "quick", seed: int | None = 1, digest: str = "g") -> Plan:
+    """A plan of the shipped matrix and grid."""
+    every = grid.load()
+    rows = matrix.select(matrix.load(), names)
+    environments = [
+        PlannedEnvironment(
+            identifier=row.identifier,
+            tensorflow=row.tensorflow,
+            keras=row.keras,
+            python="3.7.16",
+            variant="cpu",
+            native_mode=row.native_mode,
+            lock_digest=f"lock-{row.identifier}",
+        )
+        for row in rows
+    ]
+    return plan.make(
+        grid.select(every, grid.preset(every, preset)),
+        rows,
+        environments,
+        preset=preset,
+        threshold=0.02,
+        reference=names[0],
+        limits=LIMITS,
+        guest_digest=digest,
+        seed=seed,
+    )
+
+
+def order(made: Plan) -> list[tuple[int, str, str]]:
+    """What runs after what."""
+    return [(job.round, job.case, job.arm.name) for job in made.jobs]
+
+
+def test_quick_of_two_is_48_jobs() -> None:
+    """Two cases, two environments, two modes, six rounds."""
+    assert len(make("tf114", "tf20").jobs) == 48
+
+
+def test_every_block_has_every_arm_once() -> None:
+    """A block is one process of every arm of one case."""
+    for block in make("tf114", "tf20").blocks:
+        assert {
+            "tf114/tf.keras/graph",
+            "tf114/tf.keras/eager",
+            "tf20/tf.keras/graph",
+            "tf20/tf.keras/eager",
+        } == {job.arm.name for job in block.jobs}
+        assert [0, 1, 2, 3] == [job.slot for job in block.jobs]
+        assert {block.case} == {job.case for job in block.jobs}
+
+
+def test_every_round_has_every_case_once() -> None:
+    """A round is the block of every case once."""
+    made = make("tf114", "tf20")
+    for number in range(1, 7):
+        cases = [block.case for block in made.blocks if block.round == number]
+        assert sorted(cases) == sorted(case.name for case in made.cases)
+
+
+def test_order_is_random_but_repeatable() -> None:
+    """The same seed gives the same order, another seed another; no arm has a fixed place."""
+    assert order(make("tf114", "tf20")) == order(make("tf114", "tf20"))
+    assert order(make("tf114", "tf20")) != order(make("tf114", "tf20", seed=2))
+    firsts = {block.jobs[0].arm.name for block in make("tf114", "tf20").blocks}
+    assert len(firsts) > 1
+
+
+def test_seed_is_drawn_and_stored() -> None:
+    """Without a seed one is drawn, and stands in the plan."""
+    first, second = make("tf114", seed=None), make("tf114", seed=None)
+    assert first.seed != second.seed
+
+
+def test_keys_are_unique_and_cover_what_defines_a_job() -> None:
+    """No two jobs share a key, and another guest gives other keys."""
+    made = make("tf114", "tf20", preset="seed")
+    keys = {job.key for job in made.jobs}
+    assert len(keys) == len(made.jobs)
+    assert not keys & {job.key for job in make("tf114", "tf20", preset="seed", digest="h").jobs}
+
+
+def test_impossible_cells_are_planned_with_their_reason() -> None:
+    """What an arm cannot do is a job with a reason, not a gap."""
+    made = make("tf114", preset="seed")
+    stopped = {job.arm.name: job.unsupported for job in made.jobs if job.unsupported}
+    assert "tf114/keras/eager" in stopped
+    assert "eager execution" in str(stopped["tf114/keras/eager"])
+
+
+def test_a_row_raced_against_itself_has_two_arms() -> None:
+    """The same environment twice is two arms with names of their own."""
+    names = {job.arm.environment for job in make("tf114", "tf114").jobs}
+    assert names == {"tf114", "tf114-2"}
+
+
+@pytest.mark.parametrize("reference", ["tf20", "tf20/tf.keras/eager"])
+def test_reference_may_be_an_environment_or_an_arm(reference: str) -> None:
+    """Both forms of a reference are accepted."""
+    rows = matrix.select(matrix.load(), ["tf114", "tf20"])
+    assert plan.check_reference(rows, [("tf.keras", "eager")], reference) == reference
+
+
+def test_first_environment_is_the_reference() -> None:
+    """Without a reference the first environment is it."""
+    rows = matrix.select(matrix.load(), ["tf20", "tf114"])
+    assert plan.check_reference(rows, [("tf.keras", "eager")], None) == "tf20"
+
+
+def test_unknown_reference_names_the_nearest() -> None:
+    """A reference outside the run is an error."""
+    rows = matrix.select(matrix.load(), ["tf114", "tf20"])
+    with pytest.raises(UsageError, match=r"Did you mean tf20\?"):
+        plan.check_reference(rows, [("tf.keras", "eager")], "tf21")
