@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from orchestrator.model.matrix import Row
     from orchestrator.model.names import Variant
 
+Failures = dict[str, StackraceError]
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -74,7 +76,20 @@ def prepare(
     }
 
 
-Failures = dict[str, StackraceError]
+def lock(
+    rows: Sequence[Row], *, options: Options, say: Callable[[str], None], upgrade: bool = False
+) -> list[Path]:
+    """Make the locks of the rows again, both variants, and return the files that changed."""
+
+    def interpreter(version: str) -> Path:
+        found = _interpreter(version, options)
+        if isinstance(found, StackraceError):
+            raise found
+        return found.path
+
+    return locks.compile_locks(
+        rows, interpreter=interpreter, say=say, locks=options.locks, upgrade=upgrade
+    )
 
 
 def _jobs(

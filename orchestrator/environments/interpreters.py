@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from orchestrator.environments.uv import Runner
 
 # Old syntax only: this runs in whatever was found. ctypes and zlib are missing where a Python was
-# built without the headers; numpy needs the one, zipapps the other.
-_SCRIPT = """
-import ctypes, json, platform, struct, sys, venv, zlib
-print(json.dumps({"version": platform.python_version(), "build": sys.version,
- "machine": platform.machine(), "bits": struct.calcsize("P") * 8,
- "implementation": platform.python_implementation()}))
-"""
+# built without the headers; numpy needs the one, wheels the other.
+_SCRIPT = (
+    "import ctypes, json, platform, struct, sys, venv, zlib; "
+    "print(json.dumps({'version': platform.python_version(), 'build': sys.version, "
+    "'machine': platform.machine(), 'bits': struct.calcsize('P') * 8, "
+    "'implementation': platform.python_implementation()}))"
+)
 _TIMEOUT_S = 60.0
 
 

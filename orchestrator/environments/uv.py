@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from uv import find_uv_bin
@@ -109,8 +110,11 @@ def uv(
 
 def diagnose(error: ToolError, log: Path) -> EnvironmentFailedError:
     """What a failed uv means. The order counts: a failed build may be due to a full disk."""
+    said = error.tail  # too short where a build printed pages
+    with suppress(OSError):
+        said = log.read_text(encoding="utf-8", errors="replace")
     for cause in _CAUSES:
-        found = re.search(cause.pattern, error.tail, re.IGNORECASE)
+        found = re.search(cause.pattern, said, re.IGNORECASE | re.DOTALL)
         if found:
             named = f" ({found['name']})" if found.groupdict().get("name") else ""
             return EnvironmentFailedError(
@@ -140,8 +144,9 @@ _CAUSES = (
         "is not what others measured.",
     ),
     Cause(
-        r"network connectivity is disabled|error sending request|failed to fetch|dns error|"
-        r"connection refused|failed to download|request failed after|operation timed out",
+        r"failed to fetch: `?(?P<name>[^`\s]+)|network (?:connectivity is|was) disabled|"
+        r"error sending request|dns error|connection refused|request failed after|"
+        r"operation timed out|failed to download(?! and build)",
         "The package index could not be reached",
         "There is no network, a proxy or mirror is needed, or the index refused the request.",
         "Check the network, UV_DEFAULT_INDEX, HTTPS_PROXY and SSL_CERT_FILE. What was prepared\n"
@@ -154,8 +159,8 @@ _CAUSES = (
         "The log holds the build's own output. On Debian: apt install build-essential.",
     ),
     Cause(
-        r"no solution found|not found in the (?:package )?registry|no (?:matching )?distribution|"
-        r"there (?:is|are) no versions? of",
+        r"no solution found.*?you require (?P<name>[^\s,]+)|no solution found|"
+        r"not found in the (?:package )?registry",
         "The index does not have a package that the lock names",
         "A mirror that is not complete, or a package for another machine or Python.",
         "Use an index that carries the release, such as pypi.org.",
