@@ -1,0 +1,123 @@
+"""What a request can ask for, each as the order of its steps."""
+
+from time import perf_counter
+
+from workloads import backend as backends
+from workloads import checks, inputs, methods, models, protocol, timing
+
+# A per-step callback costs time itself: a few steps are timed with it, after the measurement.
+_DIAGNOSTIC_STEPS = 10
+
+
+def load(request) -> list:
+    """Import TensorFlow, and the Keras of the request's api; both of them for a probe."""
+    if request.action == "probe":
+        return [backends.load(api) for api in ("tf.keras", "keras")]
+    return [backends.load(request.api, request.mode)]
+
+
+def probe(loaded, request, phases, result):
+    """Check a new environment: versions, one training step, a saved model, with either Keras."""
+    for backend in loaded:
+        backends.check_versions(backend, request.expected)
+    result["metadata"] = backends.describe(loaded[-1])
+    phases.begin("first_call")
+    for backend in loaded:
+        backend.seed(request.seeds)
+        checks.probe(backend, request.batch_shape)
+
+
+def measure(loaded, request, phases, result):
+    """Time one cell, and leave what it took to trust the number."""
+    (backend,) = loaded
+    backends.check_versions(backend, request.expected)
+    result["metadata"] = backends.describe(backend)
+    with phases.timed("data"):
+        backend.seed(request.seeds)
+        feed = inputs.make(backend, request)
+    with phases.timed("build"):
+        model = models.MODELS[request.model](backend.keras, request.batch_shape)
+    _check(backend, model, request, result)
+    method = methods.bind(backend, model, feed, request)
+    with phases.timed("first_call"):
+        method.once()
+    start = perf_counter()
+    phases.begin("warmup")
+    until = start + request.budget_s * timing.WARMUP_SHARE
+    result["warmup_s"] = _warm_up(
+        backend, model, method, calls=request.warmup, until=until, result=result
+    )
+    phases.begin("timed")
+    until = start + request.budget_s * timing.TIMED_SHARE
+    _time(method, request, until, result)
+    phases.begin("outputs")
+    result["outputs"] = checks.outputs(model, feed.first.x)
+    if method.in_steps:
+        room = request.budget_s * (1 - timing.TIMED_SHARE) / 2
+        result["diagnostics"]["step_s"] = _steps(backend, method, room, result)
+
+
+ACTIONS = {"measure": measure, "probe": probe}
+
+
+def _check(backend, model, request, result):
+    """Stopped (`invalid`) unless model, Keras and device are those that were asked for."""
+    result["metadata"]["keras"]["optimizer"] = backends.class_path(model.optimizer)
+    backends.check_keras(backend, model)
+    result["parameters"] = int(model.count_params())
+    # Asked without running the session, for the same reason as in inputs.make.
+    result["dtype"] = model.weights[0].dtype.base_dtype.name
+    result["proof"] = backends.check_device(backend, request.device)
+    if request.parameters not in (None, result["parameters"]):
+        raise protocol.Stopped(
+            "invalid",
+            "parameters",
+            f"The model has {result['parameters']} parameters where {request.parameters} are "
+            "expected: it is not the model that was asked for.",
+        )
+
+
+def _warm_up(backend, model, method, *, calls, until, result):
+    """Seconds of the warm-up's calls. The first is watched from inside, so it is slow."""
+    with checks.Observer(backend, model) as seen:
+        values = timing.repeat(method.once, at_most=1).values_s
+    result["executed_as"] = seen.executed_as
+    result["training_loop"] = seen.training_loop
+    result["data_adapter"] = seen.data_adapter
+    result["diagnostics"] = {"calls": dict(seen.calls, outer_eager=backend.executes_eagerly)}
+    if method.in_steps:
+        # One at least is not watched: how many steps will fit is computed from it.
+        return values + timing.grow(method.call, steps=max(1, calls - 1), until=until)
+    if perf_counter() < until:
+        return values + timing.repeat(method.call, at_most=calls - 1, until=until).values_s
+    return values
+
+
+def _time(method, request, until, result):
+    at_least = min(request.minimum_iterations, request.iterations)
+    if method.in_steps:
+        room = int((until - perf_counter()) / result["warmup_s"][-1])
+        done = max(at_least, min(request.iterations, room))
+        timed = timing.whole(method.call, steps=done)
+        result["timing"] = timing.describe(source="whole", batch=done)
+    else:
+        timed = timing.repeat(
+            method.call, at_most=request.iterations, at_least=at_least, until=until
+        )
+        done = len(timed.values_s)
+        result["timing"] = timing.describe(source="call", batch=1)
+    result["values_s"] = timed.values_s
+    result["rss_bytes"] = timed.rss_bytes
+    result["losses"] = [methods.loss_of(returned) for returned in timed.returned]
+    result["iterations"] = {"asked": request.iterations, "done": done}
+
+
+def _steps(backend, method, room_s, result):
+    """Seconds of single steps, taken by a callback: they explain the value, they are not it."""
+    begun, ended = [], []
+    callback = backend.on_each_step(
+        lambda: begun.append(perf_counter()), lambda: ended.append(perf_counter())
+    )
+    fitting = int(room_s / result["values_s"][0])
+    method.call(max(1, min(_DIAGNOSTIC_STEPS, result["iterations"]["done"], fitting)), [callback])
+    return [end - begin for begin, end in zip(begun, ended)]

@@ -1,0 +1,83 @@
+"""The clock, what reading it costs, and the loops that time calls.
+
+Inside a timed region there is nothing but: clock, call, clock, store.
+"""
+
+import os
+from time import get_clock_info, perf_counter
+from typing import List, NamedTuple
+
+CLOCK = "perf_counter"
+# Memory is read at most so often, and never between two readings of the clock.
+MEMORY_EVERY = 10
+_OVERHEAD_CALLS = 1000
+# Of the budget: what warm-up may take, and when timing ends. The rest is for the outputs.
+WARMUP_SHARE = 0.1
+TIMED_SHARE = 0.8
+
+
+class Timed(NamedTuple):
+    """Seconds of each call, what each returned, and the memory around them in bytes."""
+
+    values_s: List[float]
+    returned: list
+    rss_bytes: List[int]
+
+
+def describe(*, source, batch) -> dict:
+    """How values were taken: the result's `timing`."""
+    return {
+        "source": source,
+        "clock": CLOCK,
+        "clock_resolution_s": get_clock_info(CLOCK).resolution,
+        "overhead_s": overhead_s(),
+        "batch": batch,
+    }
+
+
+def overhead_s() -> float:
+    """Seconds that timing adds to a call: the median over empty calls, timed the same way."""
+    values = repeat(lambda: None, at_most=_OVERHEAD_CALLS).values_s
+    return sorted(values)[len(values) // 2]
+
+
+def rss_bytes() -> int:
+    """Resident memory of this process."""
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def repeat(call, *, at_most, at_least=1, until=None) -> Timed:
+    """Time calls until there are `at_most`, or the clock passes `until` after `at_least`."""
+    values, returned, memory = [], [], [rss_bytes()]
+    for number in range(1, at_most + 1):
+        start = perf_counter()
+        answer = call()
+        end = perf_counter()
+        values.append(end - start)
+        returned.append(answer)
+        if number % MEMORY_EVERY == 0:
+            memory.append(rss_bytes())
+        if until is not None and number >= at_least and perf_counter() >= until:
+            break
+    memory.append(rss_bytes())
+    return Timed(values, returned, memory)
+
+
+def grow(call, *, steps, until) -> List[float]:
+    """Seconds a step of calls over 1, 2, 4 ... steps, `steps` in all or until the clock says so."""
+    values, size, done = [], 1, 0
+    while done < steps:
+        size = min(size, steps - done)
+        values.append(whole(call, steps=size).values_s[0])
+        done += size
+        size *= 2
+        if perf_counter() >= until:
+            break
+    return values
+
+
+def whole(call, *, steps) -> Timed:
+    """Time one call over `steps` steps; its value is the whole divided by them."""
+    timed = repeat(lambda: call(steps), at_most=1)
+    return timed._replace(values_s=[timed.values_s[0] / steps])
