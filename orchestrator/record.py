@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from orchestrator.errors import InputError
 from orchestrator.model import codec
-from orchestrator.model.names import Outcome
 from orchestrator.model.record import RECORD_SCHEMA, Host, Instant, Load, Record
 from orchestrator.model.result import RESULT_SCHEMA, Failure, Result
 
 if TYPE_CHECKING:
     from orchestrator.model.cell import Case
     from orchestrator.model.execution import Execution
+    from orchestrator.model.names import Outcome
     from orchestrator.model.plan import Job, Limits, Plan
 
 # What a signal usually means for TensorFlow; the log's last lines are quoted below it.
-SIGNALS = {
+SIGNALS: dict[int, str] = {
     signal.SIGILL: "This TensorFlow was built for CPU instructions (AVX) that this CPU, or its "
     "emulation, does not have.",
     signal.SIGSEGV: "TensorFlow, or a library that it loads, touched memory that is not its own.",
@@ -144,7 +144,7 @@ def _no_result(execution: Execution) -> tuple[Outcome, Failure]:
     if execution.signal == signal.SIGKILL and execution.oom_kills > 0:
         message = f"The kernel ended it{where} for want of memory ({name})."
         return "out_of_memory", Failure(kind="oom_killer", message=message)
-    meaning = SIGNALS.get(signal.Signals(execution.signal), "")
+    meaning = SIGNALS.get(execution.signal, "")
     message = f"{name}{where}. {meaning}{tail}"
     return "crashed", Failure(kind="signal", message=message)
 

@@ -1,0 +1,160 @@
+"""What a process's end means: every execution becomes one record, and a failure never a number."""
+
+from __future__ import annotations
+
+import signal
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orchestrator import record
+from orchestrator.model import codec
+from orchestrator.model.execution import Execution
+from orchestrator.model.record import Instant, Load
+from orchestrator.model.result import Failure
+from tests import factories
+
+if TYPE_CHECKING:
+    from orchestrator.model.record import Record
+
+AT = Instant(wall=1.0, monotonic=1.0)
+LOAD = Load(load_1m=0.5, available_bytes=2**30)
+PLAN = factories.plan(rounds=1)
+JOB = PLAN.jobs[0]
+
+
+def of(**facts: object) -> Record:
+    """The record of an execution with these facts."""
+    values: dict[str, object] = {"start": AT, "end": AT, "result": None, "exit_code": 0}
+    execution = Execution(**(values | facts))  # type: ignore[arg-type]
+    return record.make(
+        JOB,
+        PLAN.case(JOB.case),
+        execution,
+        plan=PLAN,
+        attempt=1,
+        host=factories.HOST,
+        before=LOAD,
+        after=LOAD,
+    )
+
+
+def said(result: object) -> bytes:
+    """What a guest left in its result file."""
+    return codec.encode(result)
+
+
+def message(made: Record) -> str:
+    """Why there is no number."""
+    assert made.failure is not None
+    return made.failure.message
+
+
+def test_success_is_ok() -> None:
+    """A result with times is ok, and stands whole in the record."""
+    result = factories.result([0.01, 0.02])
+    made = of(result=said(result))
+    assert ("ok", None, result) == (made.outcome, made.failure, made.result)
+    assert (JOB.key, JOB.arm, 1, "lock-tf114") == (
+        made.key,
+        made.arm,
+        made.attempt,
+        made.lock_digest,
+    )
+
+
+def test_guests_word_is_taken() -> None:
+    """An outcome other than ok comes from the guest with its failure."""
+    failure = Failure(kind="eager", message="cannot")
+    made = of(result=said(factories.result([], outcome="unsupported", failure=failure)))
+    assert ("unsupported", failure) == (made.outcome, made.failure)
+
+
+@pytest.mark.parametrize("values", [[], [0.0, 0.1], [-1.0]])
+def test_success_without_times_is_a_failure(values: list[float]) -> None:
+    """A success that measured nothing usable is no success."""
+    made = of(result=said(factories.result(values)))
+    assert made.outcome == "failed"
+    assert "without usable times" in message(made)
+
+
+def test_failure_without_a_reason_gets_one() -> None:
+    """A guest that gives no reason is quoted as saying so."""
+    made = of(result=said(factories.result([], outcome="failed")))
+    assert message(made) == "The guest gave no reason."
+
+
+@pytest.mark.parametrize("raw", [b"", b"{", b'{"schema": "stackrace.result/7"}', b"[1]"])
+def test_unreadable_result_is_a_failure(raw: bytes) -> None:
+    """A result file that is rubbish is a failure, never a number."""
+    made = of(result=raw, log_tail="last words")
+    assert made.outcome == "failed"
+    assert "last words" in message(made)
+
+
+def test_start_error_is_the_environments_fault() -> None:
+    """What could not be started is done again: the cause lies outside the cell."""
+    made = of(exit_code=None, start_error="bin/python could not be started")
+    assert made.outcome == "environment_error"
+    assert made.redoable
+
+
+def test_first_call_limit() -> None:
+    """A first call that takes too long is timed out, with its phase and the way to allow more."""
+    made = of(exit_code=None, signal=2, exceeded="first_call", last_phase="build")
+    assert made.outcome == "timed_out"
+    assert message(made) == (
+        "The first call was not over 60 s after the start. It was in the phase build. Allow more "
+        "with first-call-seconds in stackrace.toml."
+    )
+
+
+def test_job_limit_wins_over_a_late_result() -> None:
+    """A worker that was stopped is timed out even if it left a result on its way."""
+    made = of(result=said(factories.result([0.1])), exceeded="job", last_phase="timed")
+    assert made.outcome == "timed_out"
+    assert "--max-job-seconds" in message(made)
+    assert not made.redoable
+
+
+def test_exit_without_a_result_is_a_crash() -> None:
+    """No result and an exit code: crashed, with the phase and the log's last lines."""
+    made = of(exit_code=3, last_phase="import", log_tail="ImportError: x")
+    assert made.outcome == "crashed"
+    assert message(made) == ("Exit code 3 in the phase import, without a result.\nImportError: x")
+
+
+def test_illegal_instruction_is_explained() -> None:
+    """SIGILL is the CPU's answer to AVX."""
+    made = of(exit_code=None, signal=int(signal.SIGILL))
+    assert ("crashed", "SIGILL") == (made.outcome, made.signal)
+    assert "AVX" in message(made)
+
+
+def test_kernel_that_ran_out_of_memory() -> None:
+    """SIGKILL while the kernel killed for memory is out_of_memory; without that it is a crash."""
+    kill = int(signal.SIGKILL)
+    assert of(exit_code=None, signal=kill, oom_kills=1).outcome == "out_of_memory"
+    assert of(exit_code=None, signal=kill, oom_kills=0).outcome == "crashed"
+
+
+def test_unknown_signal_is_named_by_number() -> None:
+    """Real-time signals have no name everywhere."""
+    made = of(exit_code=None, signal=63)
+    assert made.signal == "signal 63"
+
+
+def test_cell_known_to_be_impossible() -> None:
+    """A job that the matrix rules out is unsupported with the matrix's reason."""
+    job = (
+        factories.plan(rounds=1)
+        .jobs[0]
+        .__class__(
+            key="k", arm=JOB.arm, case=JOB.case, round=1, slot=0, unsupported="no eager here"
+        )
+    )
+    made = record.known_beforehand(
+        job, PLAN.case(JOB.case), plan=PLAN, attempt=1, host=factories.HOST, at=AT
+    )
+    assert ("unsupported", "no eager here") == (made.outcome, message(made))
+    assert made.result is None
