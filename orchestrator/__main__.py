@@ -63,7 +63,7 @@ def _run(words: Sequence[str]) -> int:
 
 def _reader_left() -> int:
     """Whoever read our output has gone (`| head`): not an error, and nobody to tell."""
-    sys.stdout = None  # type: ignore[assignment] # so that the interpreter does not flush it
+    sys.stdout = None  # so that the interpreter does not flush it
     return 0
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from contextlib import contextmanager
@@ -45,6 +46,16 @@ def fail(error: StackraceError) -> None:
     for text in (error.why, error.fix):
         if text:
             talk("\n".join(f"  {line}" for line in text.splitlines()))
+
+
+def width() -> int:
+    """Columns of the terminal that data goes to; 100 where it is none."""
+    return min(shutil.get_terminal_size((100, 24)).columns, 120) if sys.stdout.isatty() else 100
+
+
+def shows_colour() -> bool:
+    """Whether data may be coloured: stdout is a terminal, and NO_COLOR is not set."""
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ
 
 
 def _colour(code: str, text: str) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 NOX_SESSIONS = "STACKRACE_NOX_SESSIONS"
 
 
-class Threshold(click.ParamType):
+class Threshold(click.ParamType[float]):
     """`2%` or `0.02`."""
 
     name = "fraction"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from orchestrator.model.request import Expected, Request
@@ -27,7 +28,8 @@ def execute(
     environments: Mapping[str, Environment],
 ) -> Execution:
     """Run one job's process to its end, in a work folder that is removed afterwards."""
-    work = folder.path / "work" / f"{job.key}.{attempt}"
+    # Absolute: the worker runs in its own folder.
+    work = (folder.path / "work" / f"{job.key}.{attempt}").absolute()
     with storage_errors(work):
         shutil.rmtree(work, ignore_errors=True)  # what a killed command left
         work.mkdir(parents=True)
@@ -35,11 +37,13 @@ def execute(
         return environments[job.arm.environment].run(
             request(job, case, plan, phase_path=str(work / "phases")),
             work=work,
-            log=folder.log_path(job.key, attempt),
+            log=folder.log_path(job.key, attempt).absolute(),
             limits=plan.limits,
         )
     finally:
         shutil.rmtree(work, ignore_errors=True)
+        with suppress(OSError):
+            work.parent.rmdir()
 
 
 def request(job: Job, case: Case, plan: Plan, *, phase_path: str) -> Request:

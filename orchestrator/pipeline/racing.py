@@ -25,9 +25,10 @@ from orchestrator import (
     run,
 )
 from orchestrator.engines import local
+from orchestrator.environments import interpreters, locks
 from orchestrator.errors import EnvironmentFailedError, InterruptedRunError, UsageError
 from orchestrator.model import attempts
-from orchestrator.model.plan import Plan, PlannedEnvironment
+from orchestrator.model.plan import Job, Plan, PlannedEnvironment
 from orchestrator.pipeline import reading
 from orchestrator.store import RunFolder, storage_errors
 
@@ -117,6 +118,20 @@ def resume(path: Path, settings: config.Config, hints: Hints) -> int:
     return _measure(folder, planned, prepared, hints, preparing_s=time.monotonic() - started)
 
 
+def lock(settings: config.Config) -> None:
+    """Make the locks of these rows again, for every variant."""
+    rows = matrix.select(matrix.load(), settings.environments)
+
+    def interpreter(version: str) -> Path:
+        return interpreters.find(
+            version,
+            configured=settings.interpreters,
+            downloads_folder=settings.cache / "interpreters",
+        ).path
+
+    locks.compile_locks(rows, interpreter=interpreter, say=log.talk)
+
+
 def _prepare(
     rows: Sequence[Row], settings: config.Config, zipapp: guest.Guest
 ) -> dict[str, Environment]:
@@ -139,7 +154,7 @@ def _measure(
 ) -> int:
     machine = host.facts()
 
-    def measure(job: plan.Job, *, attempt: int) -> Record:
+    def measure(job: Job, *, attempt: int) -> Record:
         case = planned.case(job.case)
         if job.unsupported is not None:
             return record.known_beforehand(
@@ -165,8 +180,9 @@ def _measure(
         jobs = sum(len(block.jobs) for block in lacking)
         with log.progress("racing", jobs) as progress:
             run.work_through(planned, folder, measure, progress)
-    more = hints.more_rounds(max(20, 2 * planned.rounds))
-    return reading.conclude(folder, preparing_s=preparing_s, more_rounds=more)
+    return reading.conclude(
+        folder, preparing_s=preparing_s, more_rounds=hints.more_rounds(reading.MORE_ROUNDS)
+    )
 
 
 @contextmanager

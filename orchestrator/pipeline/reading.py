@@ -2,12 +2,230 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from orchestrator import log
+from orchestrator.errors import InputError, UsageError, nearest, worst_exit_code
+from orchestrator.merge import export, merge
+from orchestrator.model import attempts, codec
+from orchestrator.model.names import FAILED_OUTCOMES
+from orchestrator.model.status import Status
+from orchestrator.model.summary import SUMMARY_SCHEMA, Summary
+from orchestrator.report import markdown, terminal
+from orchestrator.report.context import Context
+from orchestrator.store import RunFolder, storage_errors, write_report
+from orchestrator.verdict import compare as judge
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Sequence
+    from pathlib import Path
 
+    import pandas as pd
 
+    from orchestrator.model.comparison import Comparison
+    from orchestrator.model.names import ContrastKind
     from orchestrator.model.plan import Plan
     from orchestrator.model.record import Record
 
-Runs = list[tuple["Plan", "list[Record]"]]
+FAILED = 3
+MORE_ROUNDS = 20  # what a report suggests when it is unclear
+FORMATS = ("md", "csv", "json", "parquet")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """What recorded runs say, ready to be shown."""
+
+    frame: pd.DataFrame
+    comparison: Comparison
+    context: Context
+
+    @property
+    def text(self) -> str:
+        """The report as a terminal shows it."""
+        return terminal.render(
+            self.comparison, self.context, width=log.width(), colour=log.shows_colour()
+        )
+
+    @property
+    def exit_code(self) -> int:
+        """0, or 3 when jobs failed or are missing."""
+        jobs = self.comparison.jobs
+        failed = sum(jobs.get(outcome, 0) for outcome in (*FAILED_OUTCOMES, "missing"))
+        return FAILED if failed else 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A report, and the files that it stands in."""
+
+    text: str
+    files: tuple[Path, ...]
+    exit_code: int
+
+
+def conclude(folder: RunFolder, *, preparing_s: float, more_rounds: str) -> int:
+    """Report on a run that has just ended: into its folder and onto the terminal."""
+    found = _read(
+        (folder.path,), folder=folder.path, preparing_s=preparing_s, more_rounds=more_rounds
+    )
+    _write(found, folder.path, ("md", "parquet"))
+    log.data(found.text)
+    return found.exit_code
+
+
+def status(path: Path) -> Status:
+    """How far a run is."""
+    plan, records = _open(path)
+    by_key = attempts.by_key(records)
+    outcomes: Counter[str] = Counter()
+    missing = 0
+    for block in plan.blocks:
+        attempt = attempts.counting_attempt(block, by_key)
+        if attempt is None:
+            missing += len(block.jobs)
+        else:
+            outcomes.update(by_key[job.key][attempt].outcome for job in block.jobs)
+    return Status(
+        run_id=plan.run_id,
+        created=plan.created,
+        environments=tuple(item.identifier for item in plan.environments),
+        rounds=plan.rounds,
+        planned=len(plan.jobs),
+        outcomes=dict(outcomes),
+        missing=missing,
+        superseded=len(records) - outcomes.total(),
+    )
+
+
+def status_text(found: Status) -> str:
+    """The status in a few lines."""
+    ended = ", ".join(f"{count} {outcome}" for outcome, count in found.outcomes.items())
+    state = "complete" if not found.missing else f"{found.missing} jobs missing"
+    return (
+        f"{found.run_id}  {', '.join(found.environments)}  {found.rounds} rounds\n"
+        f"{found.planned} jobs planned: {ended or 'none measured yet'}; {state}"
+        + (f"; {found.superseded} superseded records" if found.superseded else "")
+    )
+
+
+def merge_to(paths: Sequence[Path], output: Path) -> int:
+    """Merge runs into one file; returns its number of rows."""
+    frame = merge([_open(path) for path in paths])
+    export(frame, output)
+    return len(frame)
+
+
+def compare(
+    paths: Sequence[Path],
+    *,
+    reference: str | None = None,
+    threshold: float | None = None,
+    kinds: Collection[ContrastKind] = (),
+) -> Reading:
+    """The verdict on recorded runs."""
+    return _read(paths, reference=reference, threshold=threshold, kinds=kinds)
+
+
+def report(paths: Sequence[Path], *, formats: Sequence[str], output: Path | None) -> Written:
+    """Write the report on recorded runs into `output`, by default the first run's folder."""
+    for name in formats:
+        if name not in FORMATS:
+            raise UsageError(f"There is no report format {name!r}. {nearest(name, FORMATS)}")
+    target = output or paths[0]
+    found = _read(paths, folder=target)
+    with storage_errors(target):
+        target.mkdir(parents=True, exist_ok=True)
+    files = _write(found, target, formats)
+    return Written(text=found.text, files=files, exit_code=found.exit_code)
+
+
+def newest(results: Path) -> Path:
+    """The run that was started last in a results folder."""
+    runs = sorted(path.parent for path in results.glob("*/plan.json"))
+    if not runs:
+        raise InputError(
+            f"There is no run in {results}.", fix="Start one with: stackrace run tf114 tf20"
+        )
+    return max(runs, key=lambda run: run.name)
+
+
+def _open(path: Path) -> tuple[Plan, list[Record]]:
+    folder = RunFolder.open(path)
+    return folder.plan(), folder.records()
+
+
+def _read(
+    paths: Sequence[Path],
+    *,
+    reference: str | None = None,
+    threshold: float | None = None,
+    kinds: Collection[ContrastKind] = (),
+    folder: Path | None = None,
+    preparing_s: float | None = None,
+    more_rounds: str | None = None,
+) -> Reading:
+    runs = [_open(path) for path in paths]
+    plans = [plan for plan, _ in runs]
+    frame = merge(runs)
+    environments = list({item.identifier: item for plan in plans for item in plan.environments})
+    comparison = judge(
+        frame,
+        environments=environments,
+        threshold=threshold or plans[0].threshold,
+        reference=reference or _shared_reference(plans),
+        kinds=kinds or None,
+    )
+    context = _context(runs, comparison)
+    return Reading(
+        frame=frame,
+        comparison=comparison,
+        context=replace(context, folder=folder, preparing_s=preparing_s, command=more_rounds),
+    )
+
+
+def _context(runs: Sequence[tuple[Plan, list[Record]]], comparison: Comparison) -> Context:
+    hosts = {(record.host.cpu, record.host.cores) for _, records in runs for record in records}
+    cpu, cores = hosts.pop() if len(hosts) == 1 else (None, None)
+    rounds = sum(plan.rounds for plan, _ in runs)
+    return Context(
+        environments=tuple(
+            {item.identifier: item for plan, _ in runs for item in plan.environments}.values()
+        ),
+        rounds=rounds,
+        cpu=cpu,
+        cores=cores,
+        command_s=comparison.measuring_s / rounds * MORE_ROUNDS,
+    )
+
+
+def _shared_reference(plans: Sequence[Plan]) -> str | None:
+    """The reference the runs were planned with, when they agree on one."""
+    references = {plan.reference for plan in plans}
+    return references.pop() if len(references) == 1 else None
+
+
+def _write(found: Reading, target: Path, formats: Collection[str]) -> tuple[Path, ...]:
+    summary = Summary(
+        schema=SUMMARY_SCHEMA,
+        exit_code=worst_exit_code([found.exit_code]),
+        comparison=found.comparison,
+    )
+    writers: dict[str, tuple[str, Callable[[Path], None]]] = {
+        "md": ("report.md", lambda path: write_report(path, _markdown(found).encode())),
+        "csv": ("timings.csv", lambda path: export(found.frame, path)),
+        "json": ("timings.json", lambda path: export(found.frame, path)),
+        "parquet": ("timings.parquet", lambda path: export(found.frame, path)),
+    }
+    files = []
+    for name, write in (writers[one] for one in dict.fromkeys(formats)):
+        write(target / name)
+        files.append(target / name)
+    write_report(target / "summary.json", codec.encode(summary))
+    return (*files, target / "summary.json")
+
+
+def _markdown(found: Reading) -> str:
+    return markdown.render(found.frame, found.comparison, found.context)

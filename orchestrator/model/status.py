@@ -1,0 +1,18 @@
+"""How far a run is: the data behind `stackrace status`."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """Counting jobs by outcome; `missing` ones have no counting record yet."""
+
+    run_id: str
+    created: str
+    environments: tuple[str, ...]
+    rounds: int
+    planned: int
+    outcomes: dict[str, int]
+    missing: int
+    superseded: int

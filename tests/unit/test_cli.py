@@ -1,0 +1,175 @@
+"""The command line: names, messages, exit codes, and what `--help` must not import."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orchestrator import __main__, grid
+from orchestrator.cli import options
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run in an empty folder, with caches of their own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("STACKRACE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("STACKRACE_RESULTS", raising=False)
+    monkeypatch.delenv(options.NOX_SESSIONS, raising=False)
+    monkeypatch.delenv("STACKRACE_PARENT", raising=False)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["rum", "tf114"], "There is no command 'rum'. Did you mean run?"),
+        (["run", "tf14"], "There is no environment 'tf14'. Did you mean tf114?"),
+        (["run", "tf9*"], "No environment matches 'tf9*'."),
+        (["run", "tf114", "--preset", "quik"], "There is no preset 'quik'. Did you mean quick?"),
+        (["run", "tf114", "--case", "large-small/*"], "The large model cannot take small data"),
+        (["run", "tf114", "--case", "nothing/*"], "No case matches 'nothing/*'."),
+        (["run", "tf114", "--arm", "keras/eagr"], "No arm matches 'keras/eagr'."),
+        (["run", "tf114", "--rounds", "0"], "0 rounds would measure nothing."),
+        (["run", "tf114", "--rounds", "many"], "'many' is not a valid integer"),
+        (["run", "tf114", "--round", "3"], "--rounds"),
+        (["run", "tf114", "--threshold", "200%"], "must lie between 0% and 100%"),
+        (["run", "tf114", "--reference", "tf20"], "The reference 'tf20' is no environment or arm"),
+        (["run", "tf114", "--max-job-seconds", "0"], "must be a positive number of seconds"),
+        (["run"], "Name the environments to race"),
+        (["run", "--resume", "x", "--rounds", "3"], "takes no other option"),
+        (["run", "--resume", "nowhere"], "nowhere is not a run folder"),
+        (["prepare"], "Name an environment"),
+        (["status", "nowhere"], "nowhere is not a run folder"),
+        (["merge", "nowhere", "-o", "x.csv"], "nowhere is not a run folder"),
+        (["merge", "-o", "x.csv"], "Name a run folder"),
+        (["compare", "nowhere"], "nowhere is not a run folder"),
+        (["compare", "nowhere", "--contrast", "modes"], "'modes' is not one of"),
+        (["report"], "There is no run in results."),
+        (["report", "nowhere", "--format", "doc"], "There is no report format 'doc'."),
+    ],
+)
+def test_bad_input_is_one_line_and_code_2(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever a user mistypes: what is wrong on the first line, exit code 2, no traceback."""
+    assert __main__.run(words) == 2
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert message in shown.err.splitlines()[0]
+    assert "Traceback" not in shown.err
+    assert shown.err.splitlines()[-1] == "stackrace: exit code 2"
+
+
+def test_unknown_key_in_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """An unknown key of stackrace.toml is named with the nearest valid one."""
+    (tmp_path / "stackrace.toml").write_text("[run]\nround = 3\n")
+    assert __main__.run(["run", "tf114"]) == 2
+    assert "has no key 'round'. Did you mean rounds?" in capsys.readouterr().err
+
+
+def test_results_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A results folder that is a file is refused before anything is built."""
+    (tmp_path / "results").write_text("")
+    assert __main__.run(["run", "tf114"]) == 2
+    assert "results cannot be written" in capsys.readouterr().err
+    assert not (tmp_path / "cache").exists()
+
+
+def test_list_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """`list` names every environment, preset, case and arm, in lines that fit."""
+    assert __main__.run(["list"]) == 0
+    shown = capsys.readouterr().out
+    every = grid.load()
+    for word in ("tf114", "tf23", "quick (default)", "seed", "tf.keras/eager", "as_installed"):
+        assert word in shown
+    for case in grid.cases(every):
+        assert case.name in shown
+    assert max(map(len, shown.splitlines())) <= 160
+
+
+def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    """`list --json` says the same to a script: jobs, time and disk of each preset."""
+    assert __main__.run(["list", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    quick = next(preset for preset in found["presets"] if preset["name"] == "quick")
+    assert quick["jobs"] == 48
+    assert 60 < quick["estimate_s"] < 1200
+    assert quick["disk_mb"] > 500
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["list"], ["--version"]])
+def test_quick_commands_import_nothing_heavy(words: list[str]) -> None:
+    """Help and lists come at once: no pandas, scipy, numpy, pyarrow, docker or rich on their way."""
+    code = (
+        "import sys\n"
+        "from orchestrator import __main__\n"
+        f"code = __main__.run({words!r})\n"
+        "heavy = {'pandas', 'scipy', 'numpy', 'pyarrow', 'docker', 'rich'} & set(sys.modules)\n"
+        "sys.exit(f'imported {heavy}' if heavy or code else 0)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=False, capture_output=True, text=True)
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    """`run --help` shows the options, and none that does nothing yet."""
+    assert __main__.run(["run", "--help"]) == 0
+    shown = capsys.readouterr().out
+    for option in ("--preset", "--case", "--arm", "--rounds", "--threshold", "--resume"):
+        assert option in shown
+    assert "--workload" not in shown
+
+
+def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a command the help is shown, and the code is 2."""
+    assert __main__.run([]) == 2
+    assert "Name a command." in capsys.readouterr().err
+
+
+def test_hint_repeats_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint for more rounds keeps everything else that was said."""
+    more = options.more_rounds(["run", "tf114", "tf20", "--rounds", "3", "--case", "*/fit"])
+    assert more(20) == "stackrace run tf114 tf20 --case '*/fit' --rounds 20"
+    monkeypatch.setenv(options.NOX_SESSIONS, "bench-tf114 bench-tf20")
+    more = options.more_rounds(["run", "tf114", "tf20", "--rounds=3", "--preset", "seed"])
+    assert more(20) == "nox -s bench-tf114 bench-tf20 -- --preset seed --rounds 20"
+
+
+def test_hint_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The hint to go on names the way that the user came."""
+    assert options.resume_command(tmp_path) == f"stackrace run --resume {tmp_path}"
+    monkeypatch.setenv(options.NOX_SESSIONS, "bench-tf114")
+    assert options.resume_command(tmp_path) == f"nox -s race -- --resume {tmp_path}"
+
+
+def test_a_fault_of_our_own_is_no_regression(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An unexpected exception is shown whole, and never looks like exit code 1."""
+
+    def broken(words: object) -> int:
+        raise RuntimeError(words)
+
+    monkeypatch.setattr(__main__.cli, "main", broken)
+    assert __main__.run(["list"]) == 70
+    assert "fault in stackrace itself" in capsys.readouterr().err
+
+
+def test_full_disk_anywhere_is_a_message(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A full disk is code 5 and a plain message, wherever it is met."""
+
+    def full(_words: object) -> int:
+        raise OSError(28, "No space left on device", "some/file")
+
+    monkeypatch.setattr(__main__.cli, "main", full)
+    assert __main__.run(["list"]) == 5
+    assert "The disk is full: some/file" in capsys.readouterr().err
