@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from orchestrator.errors import InputError, UsageError
 from orchestrator.model import attempts
-from orchestrator.model.result import Result
+from orchestrator.model.result import RESULT_SCHEMA, Result
 from orchestrator.store import write_report
 
 if TYPE_CHECKING:
@@ -25,9 +25,9 @@ if TYPE_CHECKING:
     from orchestrator.model.plan import Job, Plan, PlannedEnvironment
     from orchestrator.model.record import Record
 
-NO_RECORD = "no record: the run was interrupted, or is still going"
-NO_BLOCK = "its block is not complete: the run was interrupted, or is still going"
-EMPTY = Result(outcome="skipped")
+NO_RECORD: Final = "no record: the run was interrupted, or is still going"
+NO_BLOCK: Final = "its block is not complete: the run was interrupted, or is still going"
+_EMPTY: Final = Result(schema=RESULT_SCHEMA, outcome="skipped")
 
 TEXT: Final = pa.string()
 NUMBER: Final = pa.float64()
@@ -48,13 +48,9 @@ class _Row:
     case: Case
     job: Job
     record: Record | None
+    result: Result
     counts: bool
-    why_missing: str = ""
-
-    @property
-    def result(self) -> Result:
-        found = self.record.result if self.record else None
-        return found or EMPTY
+    why_missing: str
 
     @property
     def ok(self) -> bool:
@@ -73,8 +69,8 @@ def _reason(row: _Row) -> str | None:
 
 def _median(row: _Row) -> float | None:
     """None unless the outcome is `ok`: anything else never becomes a number."""
-    values = row.result.values_s
-    return statistics.median(values) if row.ok and values and min(values) > 0 else None
+    values = sorted(row.result.values_s) if row.ok else []
+    return statistics.median(values) if values and values[0] > 0 else None
 
 
 # One line a column: its type, and how it is read. `merge` documents them.
@@ -88,7 +84,7 @@ _COLUMNS: Final[Mapping[str, tuple[pa.DataType, Callable[[_Row], object]]]] = {
     "mode": (TEXT, lambda row: row.job.arm.mode),
     "workload": (TEXT, lambda row: row.job.arm.workload),
     "arm": (TEXT, lambda row: row.job.arm.name),
-    "case": (TEXT, lambda row: row.case.name),
+    "case": (TEXT, lambda row: row.job.case),
     "model": (TEXT, lambda row: row.case.model),
     "data": (TEXT, lambda row: row.case.data),
     "input": (TEXT, lambda row: row.case.input),
@@ -275,6 +271,7 @@ def _rows(plan: Plan, records: Sequence[Record]) -> Iterable[_Row]:
                 case=cases[job.case],
                 job=job,
                 record=record,
+                result=(record.result if record else None) or _EMPTY,
                 counts=counts,
                 why_missing=NO_BLOCK if by_key.get(job.key) else NO_RECORD,
             )

@@ -1,0 +1,1 @@
+"""Says what the verdict found, in words and tables, for a terminal and in Markdown."""

@@ -1,0 +1,68 @@
+"""The cells of a merged table, each with its time, in the order in which they are shown."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+_IDENTITY = ["environment", "api", "mode", "workload", "native"]
+_CASE = ["model", "data", "input", "method", "device", "knobs"]
+PHASES = ["import_s", "data_s", "build_s", "first_call_s"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cell:
+    """One arm of one case. `seconds`: median over processes, None where there is no number."""
+
+    arm: str
+    case: str
+    environment: str
+    api: str
+    mode: str
+    workload: str | None
+    native: bool
+    model: str
+    data: str
+    input: str
+    method: str
+    device: str
+    knobs: str
+    seconds: float | None
+    phases_s: tuple[float | None, ...]  # as PHASES, median over processes
+    executed_as: str | None
+
+
+def read(frame: pd.DataFrame) -> tuple[Cell, ...]:
+    """Every planned cell, in the order of the table."""
+    counting = frame[frame["counts"].to_numpy(dtype=bool)]
+    ok = counting[counting["outcome"] == "ok"]
+    times = ok.groupby(["arm", "case"], sort=False)[["median_s", *PHASES]].median()
+    found = {
+        key: [_number(value) for value in row]
+        for key, row in zip(times.index, times.to_numpy(), strict=True)
+    }
+    loops = dict(zip(zip(ok["arm"], ok["case"], strict=True), ok["executed_as"], strict=True))
+    first = counting.drop_duplicates(["arm", "case"])
+    columns = ["arm", "case", *_IDENTITY, *_CASE]
+    cells = []
+    for values in zip(*(first[column] for column in columns), strict=True):
+        facts = dict(zip(columns, values, strict=True))
+        place = (facts["arm"], facts["case"])
+        seconds, *phases = found.get(place, [None] * (1 + len(PHASES)))
+        cells.append(
+            Cell(
+                **facts,
+                seconds=seconds,
+                phases_s=tuple(phases),
+                executed_as=loops.get(place),
+            )
+        )
+    return tuple(cells)
+
+
+def _number(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None

@@ -1,0 +1,146 @@
+"""The facts around the tables, a line each: what ran, where, how surely, what is missing."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from orchestrator.report import words
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orchestrator.model.comparison import Comparison, Gap
+    from orchestrator.report.cells import Cell
+    from orchestrator.report.context import Context
+
+# Keys of `Comparison.jobs` that are no outcomes.
+_SUMS: Final = ("planned", "superseded")
+# More cases of one gap than this are counted.
+_NAMED: Final = 2
+
+
+def versions(context: Context) -> list[str]:
+    """`tf114 = TensorFlow 1.14.0, Keras 2.2.5`, one an environment."""
+    return [
+        f"{item.identifier} = TensorFlow {item.tensorflow}, Keras {item.keras}"
+        for item in context.environments
+    ]
+
+
+def place(cells: Sequence[Cell], comparison: Comparison, context: Context) -> str:
+    """`CPU (no GPU asked for), 2 cores, Python 3.7.16 in both, 6 rounds interleaved`."""
+    devices = sorted({cell.device.upper() for cell in cells})
+    device = "CPU (no GPU asked for)" if devices == ["CPU"] else words.listed(devices)
+    cores = words.count(context.cores, "core") if context.cores is not None else ""
+    tested = any(contrast.q is not None for contrast in comparison.contrasts)
+    rounds = words.count(context.rounds, "round") + (" interleaved" if tested else "")
+    return ", ".join(part for part in (device, cores, _python(context), rounds) if part)
+
+
+def _python(context: Context) -> str:
+    by_version: dict[str, list[str]] = {}
+    for item in context.environments:
+        by_version.setdefault(item.python, []).append(item.identifier)
+    if len(by_version) > 1:
+        return "Python " + ", ".join(
+            f"{key} ({', '.join(names)})" for key, names in by_version.items()
+        )
+    where = {1: "", 2: " in both"}.get(len(context.environments), " in all")
+    return f"Python {next(iter(by_version), 'unknown')}{where}"
+
+
+def footnote(cells: Sequence[Cell], comparison: Comparison) -> str:
+    """What `as installed *` and `ratio` mean in this report; empty without a ratio."""
+    if not comparison.contrasts:
+        return ""
+    environments = list(dict.fromkeys(cell.environment for cell in cells))
+    ratio = "above 1 is slower."
+    others = [name for name in environments if name != comparison.reference]
+    if not others:
+        return f"ratio = right time / left time; {ratio}"
+    if len(others) == 1 and comparison.reference in environments:
+        ratio = f"ratio = {others[0]} time / {comparison.reference} time; {ratio}"
+    else:
+        ratio = f"ratio = time / {comparison.reference} time; {ratio}"
+    installed = any(contrast.kind == "as_installed" for contrast in comparison.contrasts)
+    if not installed or comparison.reference not in environments:
+        return ratio
+    native = {cell.environment: cell.mode for cell in cells if cell.native}
+    modes = ", ".join(f"{name} {native[name]}" for name in environments if name in native)
+    return f"* {modes}. {ratio}"
+
+
+def rule(comparison: Comparison) -> str:
+    """What a verdict needs, and over how many comparisons it was corrected."""
+    families = Counter(
+        contrast.family for contrast in comparison.contrasts if contrast.q is not None
+    )
+    alpha = f"{comparison.alpha:g}".removeprefix("0")
+    need = (
+        f"A verdict needs the whole interval beyond {words.percent(comparison.threshold)} "
+        f"and q < {alpha}"
+    )
+    if not families:
+        return f"{need}, from 5 blocks on."
+    (_, first), *others = sorted(families.items(), key=lambda item: item[0] != "version")
+    further = ", ".join(f"{number} {family}" for family, number in others)
+    end = f" (other kinds apart: {further})" if further else ""
+    return f"{need} over {words.count(first, 'comparison')}{end}."
+
+
+def power(comparison: Comparison) -> str:
+    """What this run could have seen, and how much its processes vary."""
+    parts = []
+    if comparison.detectable is not None:
+        parts.append(
+            f"This run could see differences of about {words.about(comparison.detectable)}"
+        )
+    if comparison.spread is not None:
+        vary = f"rocesses here vary by {words.span(*comparison.spread)}"
+        parts.append(f"p{vary}" if parts else f"P{vary}")
+    return "; ".join(parts) + "." if parts else ""
+
+
+def jobs(comparison: Comparison, context: Context) -> str:
+    """`48 of 48 jobs ok, 0 redone, 3 min 26 s measuring, 31 s preparing.`"""
+    numbers = comparison.jobs
+    outcomes = [
+        f"{number} {words.plain(outcome)}"
+        for outcome, number in numbers.items()
+        if number and outcome not in {*_SUMS, "ok"}
+    ]
+    parts = [
+        f"{numbers.get('ok', 0)} of {words.count(numbers['planned'], 'job')} ok",
+        *outcomes,
+        f"{numbers['superseded']} redone",
+        f"{words.duration(comparison.measuring_s)} measuring",
+    ]
+    if context.preparing_s is not None:
+        parts.append(f"{words.duration(context.preparing_s)} preparing")
+    return ", ".join(parts) + "."
+
+
+def gaps(comparison: Comparison) -> list[str]:
+    """Every cell without a number; the same cause of one arm is told once for all its cases."""
+    groups: dict[tuple[str, str, str], list[Gap]] = {}
+    for gap in comparison.gaps:
+        groups.setdefault((gap.arm, gap.outcome, gap.reason), []).append(gap)
+    found = []
+    for (arm, outcome, reason), members in groups.items():
+        cases = [gap.case for gap in members]
+        where = ", ".join(cases) if len(cases) <= _NAMED else f"{len(cases)} cases"
+        number = words.count(sum(gap.jobs for gap in members), "job")
+        found.append(f"{arm}, {where}: {words.plain(outcome)} ({number}): {reason}")
+    return found
+
+
+def hints(context: Context) -> list[tuple[str, str]]:
+    """What to do next: a word, and a command or path."""
+    found = []
+    if context.command is not None:
+        time = f"  (about {words.roughly(context.command_s)})" if context.command_s else ""
+        found.append(("unclear?", f"{context.command}{time}"))
+    if context.folder is not None:
+        found.append(("report", str(context.folder / "report.md")))
+    return found

@@ -1,0 +1,159 @@
+"""The answer in sentences: true whatever came out, and no longer than a screen."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Final
+
+from orchestrator.report import words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from orchestrator.model.comparison import Comparison, Contrast
+    from orchestrator.report.cells import Cell
+
+# More cases than this are counted instead of told one by one.
+TOLD: Final = 3
+_MODE_SHARE: Final = 0.5
+
+
+def headline(cells: Sequence[Cell], comparison: Comparison) -> list[str]:
+    """How all others compare with the reference, as installed wherever that was measured."""
+    by_name = {(cell.arm, cell.case): cell for cell in cells}
+    main = _main(comparison)
+    if not main:
+        return [_nothing(cells, comparison)]
+    groups: dict[str, list[Contrast]] = {}
+    for contrast in main:
+        groups.setdefault(_subject(contrast, by_name)[0], []).append(contrast)
+    found = []
+    for members in groups.values():
+        if len(members) > TOLD:
+            found += _counted(members, by_name)
+            continue
+        for contrast in members:
+            where = _where(contrast, by_name, main)
+            sentence = _told(contrast, by_name, where, comparison.threshold)
+            found += [sentence, *_modes(contrast, comparison, by_name)]
+    return found
+
+
+def _main(comparison: Comparison) -> list[Contrast]:
+    for kinds in ({"as_installed"}, {"version"}, {"mode", "api", "workload"}):
+        main = [contrast for contrast in comparison.contrasts if contrast.kind in kinds]
+        if main and (kinds != {"as_installed"} or "/" not in comparison.reference):
+            return main
+    return []
+
+
+def _nothing(cells: Sequence[Cell], comparison: Comparison) -> str:
+    environments = list(dict.fromkeys(cell.environment for cell in cells))
+    if len(environments) == 1:
+        return (
+            f"Only {environments[0]} was measured: there is no other environment to compare with."
+        )
+    return f"Nothing here can be compared with {comparison.reference}."
+
+
+def _subject(contrast: Contrast, by_name: Mapping[tuple[str, str], Cell]) -> tuple[str, str]:
+    """The candidate and the reference as a sentence names them."""
+    candidate, reference = contrast.candidate, contrast.reference
+    if contrast.kind == "as_installed":
+        names = [by_name[side.arm, side.case].environment for side in (candidate, reference)]
+        return f"{names[0]} as installed", names[1]
+    return candidate.arm, reference.arm
+
+
+def _where(
+    contrast: Contrast, by_name: Mapping[tuple[str, str], Cell], main: Sequence[Contrast]
+) -> str:
+    """The method, where that tells the case from all others; else the whole case."""
+    methods = {by_name[item.candidate.arm, item.candidate.case].method for item in main}
+    cases = {item.candidate.case for item in main}
+    side = contrast.candidate
+    return by_name[side.arm, side.case].method if len(methods) == len(cases) else side.case
+
+
+def _told(
+    contrast: Contrast, by_name: Mapping[tuple[str, str], Cell], where: str, threshold: float
+) -> str:
+    subject, reference = _subject(contrast, by_name)
+    pair = f"{subject} against {reference} at {where}"
+    match contrast.state:
+        case "slower" | "faster":
+            sentence = _beyond(contrast, subject, reference, where)
+        case "same":
+            within = words.percent(threshold)
+            sentence = (
+                f"{subject} is as fast as {reference} at {where}, within {within} "
+                f"({words.interval(contrast, to=' to ')})."
+            )
+        case "unclear":
+            interval = words.interval(contrast, to=" to ")
+            sentence = f"{pair} is unclear: {contrast.reason} ({interval})."
+        case None if contrast.ratio is None:
+            sentence = f"{pair} has no number: {contrast.reason}."
+        case None:
+            span = words.interval(contrast, to=" to ")
+            sentence = (
+                f"{subject} took {words.ratio(contrast)} the time of {reference} at {where}"
+                f"{f' ({span})' if contrast.low is not None else ''}. "
+                f"No verdict: {contrast.reason}."
+            )
+    caution = "".join(f" ({note})" for note in contrast.notes if note.startswith("confounded"))
+    return sentence + caution
+
+
+def _beyond(contrast: Contrast, subject: str, reference: str, where: str) -> str:
+    turned = contrast if contrast.state == "slower" else words.inverse(contrast)
+    return (
+        f"{subject} is {words.ratio(turned)} {str(contrast.state).upper()} than {reference} "
+        f"at {where} ({words.interval(turned, to=' to ')})."
+    )
+
+
+def _modes(
+    contrast: Contrast, comparison: Comparison, by_name: Mapping[tuple[str, str], Cell]
+) -> list[str]:
+    """How much of a slow-down is the change from graph to eager mode, where the figures say so."""
+    candidate = by_name[contrast.candidate.arm, contrast.candidate.case]
+    reference = by_name[contrast.reference.arm, contrast.reference.case]
+    if contrast.state != "slower" or (reference.mode, candidate.mode) != ("graph", "eager"):
+        return []
+    same_mode = [
+        other
+        for other in comparison.contrasts
+        if other.kind == "version"
+        and other.reference == contrast.reference
+        and by_name[other.candidate.arm, other.candidate.case].environment == candidate.environment
+    ]
+    if not same_mode or same_mode[0].q is None:
+        return []
+    graph = same_mode[0]
+    if contrast.ratio is None or graph.ratio is None:
+        return []
+    figures = f"{words.ratio(graph)} ({words.interval(graph, to=' to ')})"
+    if math.log(graph.ratio) >= _MODE_SHARE * math.log(contrast.ratio):
+        return [f"It is not only eager mode: graph against graph it is {figures}."]
+    amount = "All" if graph.ratio <= 1 else "Most"
+    return [f"{amount} of it is eager mode: graph against graph it is {figures}."]
+
+
+def _counted(members: Sequence[Contrast], by_name: Mapping[tuple[str, str], Cell]) -> list[str]:
+    subject, reference = _subject(members[0], by_name)
+    states = Counter(words.verdict(contrast) for contrast in members)
+    order = ("slower", "faster", "same", "unclear", "no verdict", "no number")
+    parts = [f"{states[state]} {state}" for state in order if states[state]]
+    found = [f"{subject} against {reference}, {len(members)} cases: {', '.join(parts)}."]
+    slower = [item for item in members if item.state == "slower" and item.ratio is not None]
+    faster = [item for item in members if item.state == "faster" and item.ratio is not None]
+    for state, group in (("slower", slower), ("faster", [words.inverse(item) for item in faster])):
+        if group:
+            most = max(group, key=lambda item: item.ratio or 0)
+            figures = f"{words.ratio(most)} {state.upper()}"
+            found.append(
+                f"At most {figures}: {most.candidate.case} ({words.interval(most, to=' to ')})."
+            )
+    return found

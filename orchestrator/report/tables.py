@@ -1,0 +1,252 @@
+"""What stands in the tables of a report, whether they are drawn in a terminal or in Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from orchestrator.report import words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from orchestrator.model.comparison import Comparison, Contrast
+    from orchestrator.model.names import ContrastKind, State
+    from orchestrator.report.cells import Cell
+
+INSTALLED: Final = "as installed *"
+# Only two environments fit side by side.
+SIDE_BY_SIDE: Final = 2
+BETWEEN_ARMS: Final = frozenset({"as_installed", "version", "mode", "api", "workload"})
+# Kinds with tables of their own: the part in which the two cells differ, and how it is told.
+FURTHER: Final[Mapping[ContrastKind, str]] = {
+    "mode": "mode",
+    "api": "api",
+    "input": "input",
+    "method": "method",
+    "device": "device",
+    "workload": "workload",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """Labels tell which cells these are; `remarks` is what the cells have no room for."""
+
+    labels: tuple[str, ...]
+    cells: tuple[str, ...]
+    state: State | None = None
+    remarks: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Headers name the labels, then the cells."""
+
+    title: str
+    labels: tuple[str, ...]
+    headers: tuple[str, ...]
+    rows: tuple[Row, ...]
+
+    def remarks(self) -> list[str]:
+        """Each remark once, with the rows that it is about."""
+        about: dict[str, list[str]] = {}
+        for row in self.rows:
+            for remark in row.remarks:
+                about.setdefault(remark, []).append(
+                    " ".join(label for label in row.labels if label)
+                )
+        return [
+            f"{'all rows' if len(rows) == len(self.rows) > 1 else ', '.join(rows)}: {remark}"
+            for remark, rows in about.items()
+        ]
+
+
+def main_tables(
+    cells: Sequence[Cell], comparison: Comparison, environments: Sequence[str]
+) -> list[Table]:
+    """Every measured cell with its contrast against the reference: a table a size, api, input."""
+    contrasts = _against_reference(comparison)
+    groups: dict[tuple[str, ...], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault(_group(cell), []).append(cell)
+    shown = [name for name in environments if any(cell.environment == name for cell in cells)]
+    side_by_side = len(shown) == SIDE_BY_SIDE and comparison.reference in shown
+    build = _side_by_side if side_by_side else _below_each_other
+    return [
+        build(", ".join(part for part in group if part), members, contrasts, comparison, shown)
+        for group, members in groups.items()
+    ]
+
+
+def further_tables(
+    cells: Sequence[Cell], comparison: Comparison
+) -> dict[ContrastKind, list[Table]]:
+    """The contrasts within an environment, kind by kind."""
+    by_name = {(cell.arm, cell.case): cell for cell in cells}
+    environments = {cell.environment for cell in cells}
+    found: dict[ContrastKind, list[Table]] = {}
+    for kind, part in FURTHER.items():
+        if kind in BETWEEN_ARMS and comparison.reference not in environments:
+            continue  # the main tables compare all arms with that one
+        groups: dict[str, list[tuple[Cell, Cell, Contrast]]] = {}
+        for contrast in comparison.contrasts:
+            if contrast.kind == kind:
+                candidate = by_name[contrast.candidate.arm, contrast.candidate.case]
+                reference = by_name[contrast.reference.arm, contrast.reference.case]
+                title = ", ".join(word for word in _group(reference, without=part) if word)
+                groups.setdefault(title, []).append((candidate, reference, contrast))
+        tables = [_further(kind, part, title, members) for title, members in groups.items()]
+        if tables:
+            found[kind] = tables
+    return found
+
+
+def _group(cell: Cell, *, without: str = "") -> tuple[str, ...]:
+    """What the title of a table says: all but method, environment and mode."""
+    parts = {
+        "size": f"{cell.model}-{cell.data}",
+        "api": cell.api,
+        "input": cell.input,
+        "device": "" if cell.device == "cpu" else cell.device,
+        "knobs": cell.knobs,
+        "workload": cell.workload or "",
+    }
+    return tuple(value for name, value in parts.items() if name != without)
+
+
+def _against_reference(comparison: Comparison) -> dict[tuple[str, str, bool], Contrast]:
+    """Contrasts by candidate's arm, case, and whether it is the one as installed.
+
+    An arm that is the reference meets every other arm once, so that the two lookups agree.
+    """
+    by_arm = "/" in comparison.reference
+    found = {}
+    for contrast in comparison.contrasts:
+        side = contrast.candidate
+        if by_arm and contrast.kind in BETWEEN_ARMS:
+            found[side.arm, side.case, False] = contrast
+        elif contrast.kind in {"as_installed", "version"}:
+            found[side.arm, side.case, contrast.kind == "as_installed"] = contrast
+    return found
+
+
+def _lines(
+    members: Sequence[Cell], comparison: Comparison
+) -> Iterator[tuple[str, str, bool, dict[str, Cell]]]:
+    """Method, what is compared, whether as installed, and the cell of each environment."""
+    installed = any(contrast.kind == "as_installed" for contrast in comparison.contrasts)
+    for method in dict.fromkeys(cell.method for cell in members):
+        here = [cell for cell in members if cell.method == method]
+        native = {cell.environment: cell for cell in here if cell.native}
+        if native and installed and "/" not in comparison.reference:
+            yield method, INSTALLED, True, native
+        for mode in dict.fromkeys(cell.mode for cell in here):
+            yield (
+                method,
+                mode,
+                False,
+                {cell.environment: cell for cell in here if cell.mode == mode},
+            )
+
+
+def _side_by_side(
+    title: str,
+    members: Sequence[Cell],
+    contrasts: Mapping[tuple[str, str, bool], Contrast],
+    comparison: Comparison,
+    environments: Sequence[str],
+) -> Table:
+    other = next(name for name in environments if name != comparison.reference)
+    rows = []
+    for method, what, installed, by_environment in _lines(members, comparison):
+        candidate = by_environment.get(other)
+        contrast = contrasts.get((candidate.arm, candidate.case, installed)) if candidate else None
+        times = [_time(by_environment.get(name)) for name in environments]
+        rows.append(_row((method, what), times, contrast))
+    return Table(
+        title=title,
+        labels=("method", "mode"),
+        headers=(*environments, "ratio", "95% interval", "verdict"),
+        rows=tuple(rows),
+    )
+
+
+def _below_each_other(
+    title: str,
+    members: Sequence[Cell],
+    contrasts: Mapping[tuple[str, str, bool], Contrast],
+    comparison: Comparison,
+    environments: Sequence[str],
+) -> Table:
+    rows = []
+    for method, what, installed, by_environment in _lines(members, comparison):
+        for name in environments:
+            cell = by_environment.get(name)
+            if cell is None:
+                continue
+            labels = (method, what, name)
+            contrast = contrasts.get((cell.arm, cell.case, installed))
+            if comparison.reference in {name, cell.arm} and contrast is None:
+                rows.append(
+                    Row(
+                        labels=labels,
+                        cells=(_time(cell), words.NOTHING, words.NOTHING, "reference"),
+                    )
+                )
+            else:
+                rows.append(_row(labels, [_time(cell)], contrast))
+    alone = not contrasts
+    return Table(
+        title=title,
+        labels=("method", "mode", "environment"),
+        headers=("time",) if alone else ("time", "ratio", "95% interval", "verdict"),
+        rows=tuple(Row(labels=row.labels, cells=row.cells[:1]) for row in rows)
+        if alone
+        else tuple(rows),
+    )
+
+
+def _further(
+    kind: ContrastKind, part: str, title: str, members: Iterable[tuple[Cell, Cell, Contrast]]
+) -> Table:
+    labels = tuple(name for name in ("method", "environment", "mode") if name != part)
+    members = list(members)
+    candidate, reference, _ = members[0]
+    return Table(
+        title=f"{words.KINDS[kind]}: {title}",
+        labels=labels,
+        headers=(
+            str(getattr(reference, part) or "first"),
+            str(getattr(candidate, part) or "other"),
+            "ratio",
+            "95% interval",
+            "verdict",
+        ),
+        rows=tuple(
+            _row(
+                tuple(str(getattr(reference, name)) for name in labels),
+                [_time(reference), _time(candidate)],
+                contrast,
+            )
+            for candidate, reference, contrast in members
+        ),
+    )
+
+
+def _time(cell: Cell | None) -> str:
+    return words.seconds(cell.seconds if cell else None)
+
+
+def _row(labels: tuple[str, ...], times: Sequence[str], contrast: Contrast | None) -> Row:
+    if contrast is None:
+        return Row(labels=labels, cells=(*times, words.NOTHING, words.NOTHING, "not compared"))
+    # Cells without a number are listed with their reasons, once for all tables.
+    both = contrast.candidate.processes > 0 and contrast.reference.processes > 0
+    reason = f"{words.verdict(contrast)}, {contrast.reason}" if contrast.reason and both else None
+    return Row(
+        labels=labels,
+        cells=(*times, words.ratio(contrast), words.interval(contrast), words.verdict(contrast)),
+        state=contrast.state,
+        remarks=tuple(remark for remark in (reason, *contrast.notes) if remark),
+    )

@@ -1,0 +1,182 @@
+"""The report on a terminal: the answer first, then the figures, then how far to trust them."""
+
+from __future__ import annotations
+
+import io
+import re
+from typing import TYPE_CHECKING, Final
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from orchestrator.report import lines, words
+from orchestrator.report.cells import read
+from orchestrator.report.sentences import headline
+from orchestrator.report.tables import Table, further_tables, main_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import pandas as pd
+
+    from orchestrator.model.comparison import Comparison
+    from orchestrator.model.names import ContrastKind
+    from orchestrator.report.cells import Cell
+    from orchestrator.report.context import Context
+
+STYLES: Final = {"slower": "bold red", "faster": "bold green", "same": "cyan", "unclear": "yellow"}
+# More further contrasts than this are counted here and told in full in report.md.
+FURTHER_ROWS: Final = 24
+# Tables are never cut: a figure that runs over the edge is better than half a figure.
+_UNBOUNDED: Final = 1000
+_WIDE: Final = 96
+
+
+def render(
+    frame: pd.DataFrame,
+    comparison: Comparison,
+    context: Context,
+    *,
+    width: int = 80,
+    colour: bool = False,
+) -> str:
+    """The whole report as text for a terminal of `width` columns, without a final newline."""
+    cells = read(frame)
+    page = _Page(width=width, colour=colour)
+    page.say(_versions(context, width), style="bold")
+    page.say(lines.place(cells, comparison, context))
+    page.gap()
+    for sentence in headline(cells, comparison):
+        page.say(sentence)
+    environments = [item.identifier for item in context.environments]
+    for table in main_tables(cells, comparison, environments):
+        page.draw(table)
+    page.say(lines.footnote(cells, comparison), style="dim")
+    _further(page, cells, comparison)
+    page.list("No number:", lines.gaps(comparison))
+    page.gap()
+    page.say(lines.rule(comparison) if comparison.contrasts else "")
+    page.say(lines.power(comparison))
+    page.say(lines.jobs(comparison, context))
+    for warning in comparison.warnings:
+        page.say(f"warning: {warning}", style="yellow")
+    page.gap()
+    for word, text in lines.hints(context):
+        page.hint(word, text)
+    return page.text()
+
+
+def _versions(context: Context, width: int) -> str:
+    told = lines.versions(context)
+    line = (" " * 5).join(told)
+    return line if len(line) <= width else "\n".join(told)
+
+
+def _further(page: _Page, cells: Sequence[Cell], comparison: Comparison) -> None:
+    found = further_tables(cells, comparison)
+    if sum(len(table.rows) for tables in found.values() for table in tables) <= FURTHER_ROWS:
+        for tables in found.values():
+            for table in tables:
+                page.draw(table)
+        return
+    page.list(
+        "More in report.md:",
+        [f"{words.KINDS[kind]}: {_counted(comparison, kind)}" for kind in found],
+    )
+
+
+def _counted(comparison: Comparison, kind: ContrastKind) -> str:
+    told = [words.verdict(contrast) for contrast in comparison.contrasts if contrast.kind == kind]
+    return ", ".join(f"{told.count(word)} {word}" for word in dict.fromkeys(told))
+
+
+class _Page:
+    """Collects paragraphs, and leaves one empty line between them."""
+
+    def __init__(self, *, width: int, colour: bool) -> None:
+        self._width = width
+        self._console = Console(
+            file=io.StringIO(),
+            width=_UNBOUNDED,
+            force_terminal=colour,
+            color_system="standard" if colour else None,
+            highlight=False,
+            markup=False,
+        )
+
+    def say(self, sentence: str, *, style: str = "") -> None:
+        """A line, wrapped between words; nothing for an empty one."""
+        if sentence:
+            text = Text(sentence, style=style)
+            text.highlight_regex(r"\bSLOWER\b", STYLES["slower"])
+            text.highlight_regex(r"\bFASTER\b", STYLES["faster"])
+            self._console.print(text, width=self._width, soft_wrap=False)
+
+    def gap(self) -> None:
+        """An empty line; two in a row become one."""
+        self._console.print()
+
+    def list(self, title: str, entries: Sequence[str]) -> None:
+        """A title and indented entries, if there are any."""
+        if entries:
+            self.gap()
+            self.say(title)
+            for entry in entries:
+                self._entry(entry)
+
+    def hint(self, word: str, text: str) -> None:
+        """A word and a command or path, which are never wrapped: people copy them."""
+        self._console.print(Text(f"{word:<13}{text}"), soft_wrap=True)
+
+    def draw(self, table: Table) -> None:
+        """A table and its remarks."""
+        self.gap()
+        labels = _aligned(table)
+        room = max(len(label) for label in labels)
+        inside = len(table.title) <= room
+        if not inside:
+            self.say(table.title, style="bold")
+        drawn = RichTable(box=None, pad_edge=False, padding=(0, self._padding(), 0, 0))
+        drawn.add_column(table.title if inside else "", no_wrap=True, header_style="bold")
+        *figures, last = table.headers
+        numeric = "verdict" in table.headers
+        for header in figures:
+            drawn.add_column(header, justify="right", no_wrap=True)
+        drawn.add_column(last, justify="left" if numeric else "right", no_wrap=True)
+        for label, row in zip(labels, table.rows, strict=True):
+            *cells, verdict = row.cells
+            drawn.add_row(label, *cells, Text(verdict, style=STYLES.get(row.state or "", "")))
+        self._console.print(drawn)
+        for remark in table.remarks():
+            self._entry(remark)
+
+    def text(self) -> str:
+        """All of it, without trailing blanks."""
+        file = self._console.file
+        written = file.getvalue() if isinstance(file, io.StringIO) else ""
+        stripped = "\n".join(line.rstrip() for line in written.splitlines())
+        return re.sub(r"\n{3,}", "\n\n", stripped).strip("\n")
+
+    def _entry(self, entry: str) -> None:
+        self._console.print(Padding(Text(entry), (0, 0, 0, 2)), width=self._width)
+
+    def _padding(self) -> int:
+        return 3 if self._width >= _WIDE else 2
+
+
+def _aligned(table: Table) -> list[str]:
+    """One text a row out of its labels; a label that repeats the one above is left out."""
+    widths = [
+        max(len(row.labels[place]) for row in table.rows) for place in range(len(table.labels))
+    ]
+    found, above = [], ("",) * len(table.labels)
+    for row in table.rows:
+        parts, repeated = [], True
+        for label, last, room in zip(row.labels, above, widths, strict=True):
+            repeated = repeated and label == last
+            parts.append(f"{'' if repeated else label:<{room}}")
+        found.append("  ".join(parts).rstrip())
+        above = row.labels
+    return found

@@ -1,0 +1,149 @@
+"""Numbers and lists as people read them, with no more digits than they deserve."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from orchestrator.model.comparison import Contrast
+    from orchestrator.model.names import ContrastKind
+
+NOTHING: Final = "-"
+KINDS: Final[Mapping[ContrastKind, str]] = {
+    "as_installed": "as installed",
+    "version": "version",
+    "mode": "eager against graph",
+    "api": "keras against tf.keras",
+    "input": "dataset against numpy",
+    "method": "fit against train_on_batch",
+    "device": "GPU against CPU",
+    "workload": "workload files",
+}
+_UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+_MINUTE, _HOUR = 60, 3600
+_TINY, _HUGE = 0.001, 9999
+
+
+def seconds(value: float | None) -> str:
+    """`6.62 ms`: three significant digits, in the unit that needs no exponent."""
+    if value is None:
+        return NOTHING
+    rounded = float(f"{value:.3g}")
+    size, unit = next((item for item in _UNITS if rounded >= item[0]), _UNITS[-1])
+    scaled = rounded / size
+    digits = max(0, 2 - math.floor(math.log10(scaled))) if scaled > 0 else 0
+    return f"{scaled:.{min(digits, 3)}f} {unit}"
+
+
+def duration(value: float) -> str:
+    """`3 min 26 s`."""
+    if value < 1:
+        return "under 1 s"
+    whole = round(value)
+    if whole < _MINUTE:
+        return f"{whole} s"
+    if whole < _HOUR:
+        return f"{whole // _MINUTE} min {whole % _MINUTE} s"
+    return f"{whole // _HOUR} h {whole % _HOUR // _MINUTE} min"
+
+
+def roughly(value: float) -> str:
+    """`12 min`: an estimate."""
+    if value < 2 * _MINUTE:
+        return duration(value)
+    if value < 2 * _HOUR:
+        return f"{value / _MINUTE:.0f} min"
+    return f"{value / _HOUR:.0f} h"
+
+
+def ratio(contrast: Contrast) -> str:
+    """`3.85x`; one that stands on a single pair gets two digits only."""
+    if contrast.ratio is None:
+        return NOTHING
+    return f"{_fixed(contrast.ratio, _decimals(contrast))}x"
+
+
+def interval(contrast: Contrast, *, to: str = " - ") -> str:
+    """`3.62 - 4.09`."""
+    if contrast.low is None or contrast.high is None:
+        return NOTHING
+    decimals = _decimals(contrast)
+    return f"{_fixed(contrast.low, decimals)}{to}{_fixed(contrast.high, decimals)}"
+
+
+def inverse(contrast: Contrast) -> Contrast:
+    """The same numbers seen from the other side, for `2.00x FASTER`; its words do not turn."""
+    return msgspec.structs.replace(
+        contrast,
+        ratio=None if contrast.ratio is None else 1 / contrast.ratio,
+        low=None if contrast.high is None else 1 / contrast.high,
+        high=None if contrast.low is None else 1 / contrast.low,
+    )
+
+
+def verdict(contrast: Contrast) -> str:
+    """One or two words; the reason stands elsewhere."""
+    if contrast.ratio is None:
+        return "no number"
+    return contrast.state or "no verdict"
+
+
+def percent(fraction: float) -> str:
+    """`2%`, `2.5%`: a setting, as it was given."""
+    return f"{fraction * 100:.3g}%"
+
+
+def about(fraction: float) -> str:
+    """`9%`: an estimate; whole percents from 1% on."""
+    return f"{_about(fraction)}%"
+
+
+def span(least: float, most: float) -> str:
+    """`7-12%`, or one figure where the two read alike."""
+    low, high = _about(least), _about(most)
+    return f"{high}%" if low == high else f"{low}-{high}%"
+
+
+def count(number: int, noun: str) -> str:
+    """`1 job`, `2 jobs`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def listed(words: Sequence[str]) -> str:
+    """`a, b and c`."""
+    return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
+
+
+def plain(outcome: str) -> str:
+    """`timed out` for `timed_out`."""
+    return outcome.replace("_", " ")
+
+
+def _about(fraction: float) -> str:
+    value = fraction * 100
+    return f"{value:.0f}" if value >= 1 else f"{value:.1g}"
+
+
+def _decimals(contrast: Contrast) -> int:
+    """How many decimals the interval leaves standing: two digits of its half-width."""
+    if contrast.low is None or contrast.high is None:
+        magnitude = math.floor(math.log10(contrast.ratio or 1))
+        return max(0, 1 - magnitude)
+    half = (contrast.high - contrast.low) / 2
+    # From a half-width of 10 on none, from 1 on one, from 0.01 on two, below that three.
+    return next((number for number, least in enumerate((10, 1, 0.01)) if half >= least), 3)
+
+
+def _fixed(value: float, decimals: int) -> str:
+    if value > _HUGE:
+        return f">{_HUGE}"
+    if value < _TINY:
+        return f"<{_TINY}"
+    # A small ratio keeps two digits of its own, whatever the width of the interval.
+    least = 1 - math.floor(math.log10(value)) if value < 1 else 0
+    return f"{value:.{max(decimals, least)}f}"
