@@ -76,22 +76,6 @@ def prepare(
     }
 
 
-def lock(
-    rows: Sequence[Row], *, options: Options, say: Callable[[str], None], upgrade: bool = False
-) -> list[Path]:
-    """Make the locks of the rows again, both variants, and return the files that changed."""
-
-    def interpreter(version: str) -> Path:
-        found = _interpreter(version, options)
-        if isinstance(found, StackraceError):
-            raise found
-        return found.path
-
-    return locks.compile_locks(
-        rows, interpreter=interpreter, say=say, locks=options.locks, upgrade=upgrade
-    )
-
-
 def _jobs(
     rows: Sequence[Row], variant: Variant, options: Options
 ) -> tuple[dict[str, Job], Failures]:

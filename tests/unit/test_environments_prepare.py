@@ -8,13 +8,17 @@ from __future__ import annotations
 import base64
 import hashlib
 import platform
+import signal
+import subprocess
 import sys
 import threading
+import time
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
+import psutil
 import pytest
 
 from orchestrator import environments, matrix
@@ -26,6 +30,7 @@ if TYPE_CHECKING:
     from orchestrator.model.execution import Environment
     from orchestrator.model.matrix import Row
 
+ROOT = Path(__file__).parents[2]
 PYTHON = ".".join(platform.python_version_tuple()[:2])
 # Passes the probe, and counts how often it was asked.
 GUEST = """
@@ -36,6 +41,34 @@ if "interrupted" in open(sys.argv[0]).read().splitlines()[-1]:
 open(os.path.join(os.path.dirname(sys.argv[0]), "probes"), "a").write("x")
 result = {"schema": "stackrace.result/1", "outcome": "ok"}
 json.dump(result, open(sys.argv[2], "w"))
+"""
+# Says that it runs, and never ends.
+ENDLESS = """
+import os, sys, time
+open(os.path.join(os.path.dirname(sys.argv[0]), "probes"), "a").write("x")
+time.sleep(600)
+"""
+# Prepares tf114 on this Python: argv is the folder of a bench.
+PREPARE = """
+import sys
+from pathlib import Path
+import msgspec
+from orchestrator import environments, matrix
+folder = Path(sys.argv[1])
+version = "%d.%d" % sys.version_info[:2]
+row = msgspec.structs.replace(matrix.load().rows["tf114"], python=version)
+environments.prepare(
+    [row],
+    variant="cpu",
+    guest=folder / "guest.py",
+    options=environments.Options(
+        cache=folder / "cache",
+        interpreters={version: Path(sys.executable)},
+        locks=folder / "locks",
+        free_bytes=lambda _: 10**12,
+    ),
+    say=print,
+)
 """
 MISMATCH = """
 import json, sys
@@ -223,6 +256,25 @@ def test_two_at_once_make_one(bench: Bench) -> None:
         thread.join()
     assert [found[0]] * 3 == found
     assert 1 == bench.probes
+
+
+def test_interrupted_build_leaves_nothing(bench: Bench) -> None:
+    """Ctrl-C in the middle of a build ends its processes, and leaves neither folder nor rest."""
+    bench.guest.write_text(ENDLESS, encoding="utf-8")
+    host = subprocess.Popen(
+        [sys.executable, "-c", PREPARE, str(bench.folder)], cwd=ROOT, stderr=subprocess.PIPE
+    )
+    deadline = time.monotonic() + 60
+    while not bench.probes:
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    children = psutil.Process(host.pid).children(recursive=True)
+    assert children
+    host.send_signal(signal.SIGINT)
+    _, told = host.communicate(timeout=60)
+    assert -signal.SIGINT == host.returncode, told
+    assert not any(child.is_running() for child in children)
+    assert [] == bench.kept
 
 
 def failure(bench: Bench, *names: str, python: str = PYTHON) -> EnvironmentFailedError:
