@@ -1,0 +1,5 @@
+"""A stand-alone Keras 2.3.1 that computes nothing."""
+
+import stub_keras  # type: ignore[import-not-found]
+
+globals().update(stub_keras.make("keras", "2.3.1", "keras.optimizers", lambda: None))

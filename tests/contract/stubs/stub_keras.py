@@ -1,0 +1,115 @@
+"""A Keras that computes nothing: `STUB_BEHAVIOUR` says what its training does instead."""
+
+import os
+import time
+from types import SimpleNamespace
+from typing import Any, Callable, List
+
+from numpy import Array  # type: ignore[attr-defined]
+
+REFUSAL = "tf.placeholder() is not compatible with eager execution."
+
+
+def _train() -> float:
+    behaviour = os.environ.get("STUB_BEHAVIOUR", "")
+    if behaviour == "refuse":
+        raise RuntimeError(REFUSAL)
+    if behaviour == "raise":
+        raise ValueError("broken on purpose")
+    if behaviour == "no_memory":
+        raise MemoryError
+    if behaviour == "exit":
+        os._exit(3)
+    if behaviour == "leave":
+        raise SystemExit(4)
+    if behaviour == "hang":
+        time.sleep(3600)
+    return float("nan") if behaviour == "nan" else 0.5
+
+
+class _Layer:
+    def __init__(self, *_: Any, **__: Any) -> None:
+        self.name = "layer"
+
+    def __call__(self, inputs: Any) -> "_Layer":
+        del inputs
+        return self
+
+    def call(self, inputs: Any) -> Any:
+        return inputs
+
+
+class _Callback:
+    def on_batch_begin(self, batch: int, logs: Any = None) -> None:
+        """Nothing."""
+
+    def on_batch_end(self, batch: int, logs: Any = None) -> None:
+        """Nothing."""
+
+
+class _Model:
+    def __init__(self, inputs: _Layer, outputs: _Layer) -> None:
+        self.layers = [inputs, outputs]
+        dtype = SimpleNamespace(base_dtype=SimpleNamespace(name="float32"))
+        self.weights = [SimpleNamespace(dtype=dtype)]
+        self.optimizer: Any = None
+
+    def compile(self, optimizer: Any, loss: str) -> None:
+        assert loss == "binary_crossentropy"
+        self.optimizer = optimizer
+
+    def count_params(self) -> int:
+        return 609
+
+    def train_on_batch(self, x: Array, y: Array) -> float:
+        assert len(x) == len(y)
+        self.layers[-1].call(x)
+        return _train()
+
+    def fit(self, *_: Any, steps_per_epoch: int = 1, callbacks: Any = (), **__: Any) -> Any:
+        loss = 0.0
+        for step in range(steps_per_epoch):
+            for callback in callbacks:
+                callback.on_batch_begin(step)
+            loss = _train()
+            for callback in callbacks:
+                callback.on_batch_end(step)
+        return SimpleNamespace(history={"loss": [loss]})
+
+    def predict_on_batch(self, x: Array) -> Array:
+        return Array([0.25] * len(x), (len(x), 1))
+
+    def save(self, path: str) -> None:
+        with open(path, "w", encoding="ascii") as file:
+            file.write("saved")
+
+
+def make(module: str, version: str, optimizers: str, clear: Callable[[], None]) -> Any:
+    """A Keras whose module has this name, and whose optimizers stand in that one."""
+    adam = type("Adam", (), {"__init__": lambda self, rate: None, "__module__": optimizers})
+    loaded: List[_Model] = []
+
+    def load_model(path: str) -> _Model:
+        assert os.path.exists(path)
+        loaded.append(_Model(_Layer(), _Layer()))
+        return loaded[-1]
+
+    return {
+        "__name__": module,
+        "__version__": version,
+        "backend": SimpleNamespace(
+            clear_session=clear,
+            floatx=lambda: "float32",
+            image_data_format=lambda: "channels_last",
+        ),
+        "callbacks": SimpleNamespace(Callback=_Callback),
+        "layers": SimpleNamespace(
+            Conv1D=_Layer,
+            Dense=_Layer,
+            Dropout=_Layer,
+            GlobalAveragePooling1D=_Layer,
+            Input=_Layer,
+        ),
+        "models": SimpleNamespace(Model=_Model, load_model=load_model),
+        "optimizers": SimpleNamespace(Adam=adam),
+    }

@@ -1,0 +1,71 @@
+"""As much of TensorFlow 2.0 as the guest touches."""
+
+import os
+from types import SimpleNamespace
+from typing import Any, Iterator, List, Tuple
+
+import stub_keras  # type: ignore[import-not-found]
+from numpy import Array  # type: ignore[attr-defined]
+
+__version__ = os.environ.get("STUB_TENSORFLOW", "2.0.0")
+
+_eager = [True]
+
+
+class _Dataset:
+    def __init__(self, batches: List[Tuple[Array, Array]]) -> None:
+        self._batches = batches
+
+    @classmethod
+    def from_tensor_slices(cls, tensors: Tuple[Array, Array]) -> "_Dataset":
+        x, y = tensors
+        return cls([(x[index], y[index]) for index in range(len(x))])
+
+    def repeat(self) -> "_Dataset":
+        return self
+
+    def __iter__(self) -> Iterator[Tuple[Array, Array]]:
+        while True:
+            yield from self._batches
+
+
+def _nothing(*_: Any) -> None:
+    """Do nothing."""
+
+
+def _devices() -> List[Any]:
+    kind = os.environ.get("STUB_DEVICE", "CPU")
+    return [SimpleNamespace(name=f"/physical_device:{kind}:0", device_type=kind)]
+
+
+def executing_eagerly() -> bool:
+    return _eager[0]
+
+
+keras = SimpleNamespace(
+    **stub_keras.make(
+        "tensorflow.keras",
+        "2.2.4-tf",
+        os.environ.get("STUB_OPTIMIZERS", "tensorflow.python.keras.optimizer_v2.adam"),
+        _nothing,
+    )
+)
+compat = SimpleNamespace(
+    v1=SimpleNamespace(
+        disable_eager_execution=lambda: _eager.__setitem__(0, False),
+        get_default_graph=object,
+        reset_default_graph=_nothing,
+    )
+)
+config = SimpleNamespace(
+    experimental=SimpleNamespace(list_physical_devices=_devices),
+    threading=SimpleNamespace(
+        get_intra_op_parallelism_threads=lambda: 0,
+        get_inter_op_parallelism_threads=lambda: 0,
+    ),
+)
+data = SimpleNamespace(Dataset=_Dataset)
+random = SimpleNamespace(set_seed=_nothing)
+sysconfig = SimpleNamespace(get_build_info=lambda: {"cuda_version": "10.0", "cudnn_version": "7"})
+test = SimpleNamespace(is_built_with_cuda=lambda: False)
+version = SimpleNamespace(GIT_VERSION="v2.0.0-stub", COMPILER_VERSION="7.3.1")

@@ -1,0 +1,99 @@
+"""The names that host and guest each write down must stay the same."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+import pytest
+
+from orchestrator.model import codec, names, request
+from orchestrator.model.result import RESULT_SCHEMA, Result
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def protocol() -> Any:  # noqa: ANN401
+    """The guest's side, which the host never imports outside of tests."""
+    return importlib.import_module("workloads.protocol")
+
+
+@pytest.mark.parametrize("name", ["Request", "Expected", "Seeds"])
+def test_same_fields_and_defaults(protocol: Any, name: str) -> None:  # noqa: ANN401
+    """A request has the same fields, with the same defaults, on both sides."""
+    ours = {
+        field.name: field.default
+        for field in msgspec.structs.fields(getattr(request, name))
+        if field.name != "schema"
+    }
+    theirs = getattr(protocol, name)
+    assert set(ours) == set(theirs._fields)
+    # Those that msgspec makes anew for every request have no plain default to compare.
+    plain = {key for key, value in ours.items() if value is not msgspec.NODEFAULT}
+    assert {key: ours[key] for key in plain - {"seeds"}} == {
+        key: theirs._field_defaults[key] for key in plain - {"seeds"}
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "words"),
+    [
+        ("api", names.Api),
+        ("mode", names.Mode),
+        ("input", names.Input),
+        ("method", names.Method),
+        ("device", names.Device),
+    ],
+)
+def test_same_words(protocol: Any, field: str, words: Any) -> None:  # noqa: ANN401
+    """Each closed vocabulary holds the same words on both sides."""
+    assert set(get_args(words)) == set(protocol._CHOICES[field])
+
+
+def test_same_schemas(protocol: Any) -> None:  # noqa: ANN401
+    """Both sides write and expect the same labels."""
+    assert request.REQUEST_SCHEMA == protocol.REQUEST_SCHEMA
+    assert RESULT_SCHEMA == protocol.RESULT_SCHEMA
+
+
+def test_numbers_and_texts_that_json_cannot_hold(protocol: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """What JSON cannot hold becomes null with a reason, or text that every reader accepts."""
+    path = tmp_path / "result.json"
+    result = {
+        "outcome": "ok",
+        "losses": [0.5, float("inf"), float("nan")],
+        "outputs": {"digest": "d", "summary": {"mean": float("nan"), "min": 1.0}},
+        "metadata": {"flags": {"TF_X": b"\xff".decode("utf-8", "surrogateescape")}},
+    }
+    protocol.write_result(path, result)
+    read = codec.decode(path.read_bytes(), Result, source=path, schema=RESULT_SCHEMA)
+    assert read.losses == (0.5, None, None)
+    assert read.outputs is not None
+    assert read.outputs.summary == {"mean": None, "min": 1.0}
+    expected = {
+        "losses": "inf is not a finite number",
+        "outputs.summary.mean": "nan is not a finite number",
+    }
+    assert expected == read.nulls
+    assert read.metadata == {"flags": {"TF_X": "\\udcff"}}
+    assert [path] == list(tmp_path.iterdir())
+
+
+def test_a_failed_write_leaves_the_old_name_alone(protocol: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """A result that cannot be encoded never stands under its own name, not even in part."""
+    path = tmp_path / "result.json"
+    with pytest.raises(TypeError):
+        protocol.write_result(path, {"outcome": "ok", "metadata": {"odd": object()}})
+    assert not path.exists()
+
+
+def test_unknown_fields_are_refused(protocol: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """A newer host's wish that this guest does not know is never ignored."""
+    path = tmp_path / "request.json"
+    path.write_text(json.dumps({"schema": request.REQUEST_SCHEMA, "warp": 9}), encoding="utf-8")
+    with pytest.raises(protocol.Stopped, match="unknown field 'warp'"):
+        protocol.read_request(path)
