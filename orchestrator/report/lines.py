@@ -10,6 +10,8 @@ from orchestrator.report import words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pandas as pd
+
     from orchestrator.model.comparison import Comparison, Gap
     from orchestrator.report.cells import Cell
     from orchestrator.report.context import Context
@@ -133,6 +135,23 @@ def gaps(comparison: Comparison) -> list[str]:
         number = words.count(sum(gap.jobs for gap in members), "job")
         found.append(f"{arm}, {where}: {words.plain(outcome)} ({number}): {reason}")
     return found
+
+
+def failures(frame: pd.DataFrame, comparison: Comparison) -> list[str]:
+    """Jobs without a number in cells that have one from other rounds."""
+    empty = {(gap.arm, gap.case) for gap in comparison.gaps}
+    lost = frame[frame["counts"].to_numpy(dtype=bool) & (frame["outcome"] != "ok").to_numpy()]
+    counted = Counter(
+        (arm, case, words.plain(outcome), words.first_line(reason))
+        for arm, case, outcome, reason in zip(
+            lost["arm"], lost["case"], lost["outcome"], lost["reason"], strict=True
+        )
+        if (arm, case) not in empty
+    )
+    return [
+        f"{arm}, {case}: {outcome} ({words.count(number, 'job')}): {reason}"
+        for (arm, case, outcome, reason), number in counted.items()
+    ]
 
 
 def hints(context: Context) -> list[tuple[str, str]]:

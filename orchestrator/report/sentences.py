@@ -33,11 +33,20 @@ def headline(cells: Sequence[Cell], comparison: Comparison) -> list[str]:
         if len(members) > TOLD:
             found += _counted(members, by_name)
             continue
-        for contrast in members:
-            where = _where(contrast, by_name, main)
-            sentence = _told(contrast, by_name, where, comparison.threshold)
-            found += [sentence, *_modes(contrast, comparison, by_name)]
+        for alike in _alike(members):
+            where = words.listed([_where(contrast, by_name, main) for contrast in alike])
+            sentence = _told(alike[0], by_name, where, comparison.threshold)
+            found += [sentence, *_modes(alike[0], comparison, by_name)]
     return found
+
+
+def _alike(members: Sequence[Contrast]) -> list[list[Contrast]]:
+    """Cases that have no number for one reason share a sentence."""
+    groups: dict[tuple[object, ...], list[Contrast]] = {}
+    for place, contrast in enumerate(members):
+        key = (contrast.reason,) if contrast.ratio is None else (place,)
+        groups.setdefault(key, []).append(contrast)
+    return list(groups.values())
 
 
 def _main(comparison: Comparison) -> list[Contrast]:
@@ -80,30 +89,19 @@ def _told(
     contrast: Contrast, by_name: Mapping[tuple[str, str], Cell], where: str, threshold: float
 ) -> str:
     subject, reference = _subject(contrast, by_name)
-    pair = f"{subject} against {reference} at {where}"
+    caution = "".join(f" ({note})" for note in contrast.notes if note.startswith("confounded"))
+    interval = words.interval(contrast, to=" to ")
     match contrast.state:
         case "slower" | "faster":
-            sentence = _beyond(contrast, subject, reference, where)
+            return _beyond(contrast, subject, reference, where) + caution
         case "same":
-            within = words.percent(threshold)
-            sentence = (
-                f"{subject} is as fast as {reference} at {where}, within {within} "
-                f"({words.interval(contrast, to=' to ')})."
-            )
+            near = f"at {where}, within {words.percent(threshold)} ({interval})."
+            return f"{subject} is as fast as {reference} {near}{caution}"
         case "unclear":
-            interval = words.interval(contrast, to=" to ")
-            sentence = f"{pair} is unclear: {contrast.reason} ({interval})."
-        case None if contrast.ratio is None:
-            sentence = f"{pair} has no number: {contrast.reason}."
+            what = f"{subject} against {reference} at {where}"
+            return f"{what} is unclear: {contrast.reason} ({interval}).{caution}"
         case None:
-            span = words.interval(contrast, to=" to ")
-            sentence = (
-                f"{subject} took {words.ratio(contrast)} the time of {reference} at {where}"
-                f"{f' ({span})' if contrast.low is not None else ''}. "
-                f"No verdict: {contrast.reason}."
-            )
-    caution = "".join(f" ({note})" for note in contrast.notes if note.startswith("confounded"))
-    return sentence + caution
+            return _undecided(contrast, subject, reference, where) + caution
 
 
 def _beyond(contrast: Contrast, subject: str, reference: str, where: str) -> str:
@@ -111,6 +109,16 @@ def _beyond(contrast: Contrast, subject: str, reference: str, where: str) -> str
     return (
         f"{subject} is {words.ratio(turned)} {str(contrast.state).upper()} than {reference} "
         f"at {where} ({words.interval(turned, to=' to ')})."
+    )
+
+
+def _undecided(contrast: Contrast, subject: str, reference: str, where: str) -> str:
+    if contrast.ratio is None:
+        return f"{subject} against {reference} at {where} has no number: {contrast.reason}."
+    span = f" ({words.interval(contrast, to=' to ')})" if contrast.low is not None else ""
+    return (
+        f"{subject} took {words.ratio(contrast)} the time of {reference} at {where}{span}. "
+        f"No verdict: {contrast.reason}."
     )
 
 

@@ -56,6 +56,7 @@ def render(
     page.say(lines.footnote(cells, comparison), style="dim")
     _further(page, cells, comparison)
     page.list("No number:", lines.gaps(comparison))
+    page.list("Lost jobs:", lines.failures(frame, comparison))
     page.gap()
     page.say(lines.rule(comparison) if comparison.contrasts else "")
     page.say(lines.power(comparison))

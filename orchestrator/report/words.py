@@ -119,6 +119,11 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
 
 
+def first_line(text: str | None) -> str:
+    """The first line of a message; the log has the rest."""
+    return next(iter((text or "").strip().splitlines()), "no reason was given")
+
+
 def plain(outcome: str) -> str:
     """`timed out` for `timed_out`."""
     return outcome.replace("_", " ")

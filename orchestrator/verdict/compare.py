@@ -145,12 +145,14 @@ def _number(value: float) -> float | None:
 def _side(cells: Cells, cell: int) -> Side:
     seconds: NDArray[np.float64] = np.exp(cells.log_s[cell][cells.measured[cell]])
     count = len(seconds)
+    # Scaled, so that no square of an absurd time overflows.
+    scaled = seconds / seconds.max(initial=np.finfo(float).tiny)
     return Side(
         arm=cells.arms[cell],
         case=cells.cases[cell],
         seconds=float(np.median(seconds)) if count else None,
         processes=count,
-        spread=float(seconds.std(ddof=1) / seconds.mean()) if count > 1 else None,
+        spread=float(scaled.std(ddof=1) / scaled.mean()) if count > 1 else None,
     )
 
 
