@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from orchestrator import __version__
 from orchestrator.cli import listing, racing, reading
 from orchestrator.errors import StackraceError, UsageError, nearest
 
@@ -34,7 +35,7 @@ class Commands(click.Group):
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="stackrace", prog_name="stackrace")
+@click.version_option(__version__, prog_name="stackrace")
 def stackrace() -> None:
     r"""Is my model slower on another TensorFlow/Keras version, in which configuration, by how much,
     and how sure are we? stackrace builds one environment per version pair, races them interleaved

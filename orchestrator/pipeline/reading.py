@@ -46,7 +46,11 @@ class Reading:
     def text(self) -> str:
         """The report as a terminal shows it."""
         return terminal.render(
-            self.comparison, self.context, width=log.width(), colour=log.shows_colour()
+            self.frame,
+            self.comparison,
+            self.context,
+            width=log.width(),
+            colour=log.shows_colour(),
         )
 
     @property

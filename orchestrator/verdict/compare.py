@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -150,7 +151,7 @@ def _side(cells: Cells, cell: int) -> Side:
     return Side(
         arm=cells.arms[cell],
         case=cells.cases[cell],
-        seconds=float(np.median(seconds)) if count else None,
+        seconds=statistics.median(seconds.tolist()) if count else None,
         processes=count,
         spread=float(scaled.std(ddof=1) / scaled.mean()) if count > 1 else None,
     )
