@@ -31,7 +31,7 @@ def bench(identifier: str, title: str) -> None:
         session.notify("race", session.posargs)
 
     session.__doc__ = f"Race {title} against the other bench sessions named."
-    nox.session(session, name=f"bench-{identifier}", venv_backend="none", tags=["bench"])
+    nox.session(name=f"bench-{identifier}", venv_backend="none", tags=["bench"])(session)
 
 
 for row_identifier, row in ROWS.items():

@@ -98,17 +98,21 @@ def _time(method, request, until, result):
     if method.in_steps:
         room = int((until - perf_counter()) / result["warmup_s"][-1])
         done = max(at_least, min(request.iterations, room))
-        timed = timing.whole(method.call, steps=done)
+        timed = timing.whole(method.call, steps=done, keep=methods.loss_of)
         result["timing"] = timing.describe(source="whole", batch=done)
     else:
         timed = timing.repeat(
-            method.call, at_most=request.iterations, at_least=at_least, until=until
+            method.call,
+            at_most=request.iterations,
+            at_least=at_least,
+            until=until,
+            keep=methods.loss_of,
         )
         done = len(timed.values_s)
         result["timing"] = timing.describe(source="call", batch=1)
     result["values_s"] = timed.values_s
     result["rss_bytes"] = timed.rss_bytes
-    result["losses"] = [methods.loss_of(returned) for returned in timed.returned]
+    result["losses"] = timed.kept
     result["iterations"] = {"asked": request.iterations, "done": done}
 
 

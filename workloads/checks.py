@@ -82,7 +82,9 @@ class Observer:
         if name in _LOOPS and ".engine.training" in module:
             _note(self._loops, f"{module.rsplit('.', 1)[1]}.{name}")
         elif name == "__init__" and module.endswith(".engine.data_adapter"):
-            _note(self._adapters, type(frame.f_locals.get("self")).__name__)
+            made = type(frame.f_locals.get("self")).__name__
+            if made.endswith("Adapter"):  # the module has other classes too
+                _note(self._adapters, made)
 
 
 def _note(seen, name):

@@ -17,10 +17,10 @@ TIMED_SHARE = 0.8
 
 
 class Timed(NamedTuple):
-    """Seconds of each call, what each returned, and the memory around them in bytes."""
+    """Seconds of each call, what was kept of its answer, and the memory around them in bytes."""
 
     values_s: List[float]
-    returned: list
+    kept: list
     rss_bytes: List[int]
 
 
@@ -47,21 +47,29 @@ def rss_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def repeat(call, *, at_most, at_least=1, until=None) -> Timed:
-    """Time calls until there are `at_most`, or the clock passes `until` after `at_least`."""
-    values, returned, memory = [], [], [rss_bytes()]
+def _forget(_):
+    """Keep nothing of an answer."""
+
+
+def repeat(call, *, at_most, at_least=1, until=None, keep=_forget) -> Timed:
+    """Time calls until there are `at_most`, or the clock passes `until` after `at_least`.
+
+    `keep` takes what is wanted from each answer, which is then let go as a user's loop would.
+    """
+    values, kept, memory = [], [], [rss_bytes()]
     for number in range(1, at_most + 1):
         start = perf_counter()
         answer = call()
         end = perf_counter()
         values.append(end - start)
-        returned.append(answer)
+        kept.append(keep(answer))
+        del answer  # or the next call's would be exchanged for it inside the timed region
         if number % MEMORY_EVERY == 0:
             memory.append(rss_bytes())
         if until is not None and number >= at_least and perf_counter() >= until:
             break
     memory.append(rss_bytes())
-    return Timed(values, returned, memory)
+    return Timed(values, kept, memory)
 
 
 def grow(call, *, steps, until) -> List[float]:
@@ -77,7 +85,7 @@ def grow(call, *, steps, until) -> List[float]:
     return values
 
 
-def whole(call, *, steps) -> Timed:
+def whole(call, *, steps, keep=_forget) -> Timed:
     """Time one call over `steps` steps; its value is the whole divided by them."""
-    timed = repeat(lambda: call(steps), at_most=1)
+    timed = repeat(lambda: call(steps), at_most=1, keep=keep)
     return timed._replace(values_s=[timed.values_s[0] / steps])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     import pandas as pd
-    from numpy.typing import NDArray
 
     from orchestrator.model.names import ContrastKind
     from orchestrator.verdict.cells import Cells
@@ -48,7 +46,7 @@ def compare(
     pairs = pairings(cells, environments=environments, reference=reference, kinds=kinds)
     gaps = _gaps(frame)
     judged = _Judged(cells, pairs, threshold=threshold, alpha=alpha)
-    sides = [_side(cells, cell) for cell in range(len(cells.keys))]
+    sides = _sides(cells)
     spreads = [side.spread for side in sides if side.spread is not None]
     return Comparison(
         run_ids=tuple(frame["run_id"].drop_duplicates()),
@@ -143,18 +141,32 @@ def _number(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
-def _side(cells: Cells, cell: int) -> Side:
-    seconds: NDArray[np.float64] = np.exp(cells.log_s[cell][cells.measured[cell]])
-    count = len(seconds)
-    # Scaled, so that no square of an absurd time overflows.
-    scaled = seconds / seconds.max(initial=np.finfo(float).tiny)
-    return Side(
-        arm=cells.arms[cell],
-        case=cells.cases[cell],
-        seconds=statistics.median(seconds.tolist()) if count else None,
-        processes=count,
-        spread=float(scaled.std(ddof=1) / scaled.mean()) if count > 1 else None,
+def _sides(cells: Cells) -> list[Side]:
+    """Every cell's median and variation over its processes."""
+    measured = cells.measured
+    count = measured.sum(axis=1)
+    some = np.maximum(count, 1)
+    ranked = np.sort(cells.log_s, axis=1)  # NaN last
+    rows = np.arange(len(count))
+    middle = np.exp(ranked[rows, (some - 1) // 2]) / 2 + np.exp(ranked[rows, some // 2]) / 2
+    # Relative to the longest, so that no square of an absurd time overflows.
+    longest = np.where(measured, cells.log_s, -np.inf).max(axis=1, initial=-np.inf)
+    relative = np.exp(
+        np.where(measured, cells.log_s, -np.inf) - np.where(count, longest, 0)[:, None]
     )
+    mean = relative.sum(axis=1) / some
+    squares = np.where(measured, (relative - mean[:, None]) ** 2, 0.0).sum(axis=1)
+    spread = np.sqrt(squares / np.maximum(count - 1, 1)) / np.where(count, mean, 1.0)
+    return [
+        Side(
+            arm=cells.arms[cell],
+            case=cells.cases[cell],
+            seconds=_number(middle[cell]),
+            processes=int(count[cell]),
+            spread=float(spread[cell]) if count[cell] > 1 else None,
+        )
+        for cell in range(len(count))
+    ]
 
 
 def _no_number(sides: tuple[Side, Side], gaps: Mapping[tuple[str, str], Gap], unit: str) -> str:

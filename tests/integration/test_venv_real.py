@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import time
@@ -21,7 +22,7 @@ from orchestrator.environments.probe import probe
 from orchestrator.errors import EnvironmentFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from orchestrator.environments.venv import VenvEnvironment
     from orchestrator.model.matrix import Row
@@ -91,6 +92,14 @@ def site_packages(folder: Path) -> Path:
 
 
 @pytest.fixture
+def cache(tmp_path: Path) -> Iterator[Path]:
+    """A cache for one test, removed at once: pytest keeps its folders, and this is 0.7 GB."""
+    folder = tmp_path / "cache"
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
 def tf114() -> Row:
     """The row of the oldest pair."""
     return matrix.load().rows["tf114"]
@@ -154,10 +163,9 @@ def wrong_hash() -> str:
 
 
 def test_killed_build_is_not_taken_for_a_finished_one(
-    environments: Environments, zipapp: Path, tmp_path: Path
+    environments: Environments, zipapp: Path, cache: Path
 ) -> None:
     """After SIGKILL in the middle of a build, the next command builds anew and clears the rest."""
-    cache = tmp_path / "cache"
     host = python(PREPARE, cache, zipapp)
     wait_for(lambda: any(cache.glob("environments/.tf114-cpu-*.tmp/lib/*/site-packages/*")))
     tools = psutil.Process(host.pid).children(recursive=True)
@@ -176,10 +184,9 @@ def test_killed_build_is_not_taken_for_a_finished_one(
 
 
 def test_two_commands_make_one_environment(
-    environments: Environments, zipapp: Path, tmp_path: Path
+    environments: Environments, zipapp: Path, cache: Path
 ) -> None:
     """Two commands that prepare the same environment at once build it once, and both go on."""
-    cache = tmp_path / "cache"
     hosts = [python(PREPARE, cache, zipapp) for _ in range(2)]
     told = "".join(host.communicate(timeout=PATIENCE_S)[0] for host in hosts)
     assert [0, 0] == [host.returncode for host in hosts]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import __main__, grid
+from orchestrator import __main__, cli, grid
 from orchestrator.cli import options
 
 ROOT = str(Path(grid.__file__).parent.parent)
@@ -162,7 +162,7 @@ def test_a_fault_of_our_own_is_no_regression(
     def broken(words: object) -> int:
         raise RuntimeError(words)
 
-    monkeypatch.setattr(__main__.cli, "main", broken)
+    monkeypatch.setattr(cli, "main", broken)
     assert __main__.run(["list"]) == 70
     assert "fault in stackrace itself" in capsys.readouterr().err
 
@@ -175,6 +175,6 @@ def test_full_disk_anywhere_is_a_message(
     def full(_words: object) -> int:
         raise OSError(28, "No space left on device", "some/file")
 
-    monkeypatch.setattr(__main__.cli, "main", full)
+    monkeypatch.setattr(cli, "main", full)
     assert __main__.run(["list"]) == 5
     assert "The disk is full: some/file" in capsys.readouterr().err

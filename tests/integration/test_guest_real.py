@@ -1,0 +1,155 @@
+"""The guest with the real TensorFlow: what each pair can do, and how it does it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import pytest
+
+from orchestrator.model import codec
+from orchestrator.model.plan import Limits
+from orchestrator.model.request import Expected, Request
+from orchestrator.model.result import RESULT_SCHEMA, Iterations, Result
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from orchestrator.model.execution import Environment
+
+    Environments = Mapping[str, Environment]
+
+pytestmark = pytest.mark.real_tensorflow
+
+VERSIONS = {
+    "tf114": Expected(tensorflow="1.14.0", keras="2.2.5"),
+    "tf20": Expected(tensorflow="2.0.0", keras="2.3.1"),
+}
+LIMITS = Limits(first_call_s=300.0, job_s=300.0)
+
+# How each arm trains with train_on_batch and with fit; None where TensorFlow refuses.
+Executed = Literal["session", "function", "op by op"] | None
+EXECUTED: dict[tuple[str, str, str], tuple[Executed, Executed]] = {
+    ("tf114", "tf.keras", "graph"): ("session", "session"),
+    ("tf114", "tf.keras", "eager"): ("function", "function"),
+    ("tf114", "keras", "graph"): ("session", "session"),
+    ("tf114", "keras", "eager"): (None, None),
+    ("tf20", "tf.keras", "graph"): ("session", "session"),
+    ("tf20", "tf.keras", "eager"): ("op by op", "function"),
+    ("tf20", "keras", "graph"): ("session", "session"),
+    ("tf20", "keras", "eager"): ("function", "function"),
+}
+CELLS = [
+    (*arm, source, method, how)
+    for arm, both in EXECUTED.items()
+    for method, how in zip(("train_on_batch", "fit"), both, strict=True)
+    for source in ("numpy", "dataset")
+]
+
+
+def run(environment: Environment, folder: Path, **fields: Any) -> Result:  # noqa: ANN401
+    """The result of one process."""
+    work = folder / "work"
+    work.mkdir()
+    request = Request(
+        action="measure",
+        environment=environment.identifier,
+        expected=VERSIONS[environment.identifier],
+        phase_path=str(work / "phases"),
+        **fields,
+    )
+    log = folder / "log"
+    execution = environment.run(request, work=work, log=log, limits=LIMITS)
+    assert execution.result is not None, execution
+    return codec.decode(execution.result, Result, source=log, schema=RESULT_SCHEMA)
+
+
+@pytest.mark.parametrize(("identifier", "api", "mode", "source", "method", "executed"), CELLS)
+def test_every_cell_measures_or_says_why_not(
+    environments: Environments,
+    tmp_path: Path,
+    *,
+    identifier: str,
+    api: str,
+    mode: str,
+    source: str,
+    method: str,
+    executed: Executed,
+) -> None:
+    """Each way to train works, as its version is known to do it, or is refused with a reason."""
+    result = run(
+        environments[identifier],
+        tmp_path,
+        api=api,
+        mode=mode,
+        input=source,
+        method=method,
+        iterations=12,
+        warmup=3,
+        parameters=609,
+    )
+    if executed is None:
+        assert result.outcome == "unsupported"
+        assert result.failure is not None
+        assert "not compatible with eager execution" in result.failure.message
+        return
+    assert result.outcome == "ok", result.failure
+    assert executed == result.executed_as
+    assert result.iterations == Iterations(asked=12, done=12)
+    assert all(loss is not None and loss > 0 for loss in result.losses)
+    assert result.outputs is not None
+    assert result.outputs.digest is not None
+    assert result.proof is not None
+    assert result.proof.device == "cpu"
+    assert result.metadata["keras"]["api"] == api
+
+
+@pytest.mark.parametrize(
+    ("model", "lengths", "parameters"),
+    [
+        ("tiny", (8, 200), 609),
+        ("small", (140, 1400), 162_049),
+        ("medium", (140, 1400), 3_046_273),
+        ("large", (1400, 1600), 41_737_669),
+    ],
+)
+def test_parameters_do_not_depend_on_the_length_of_the_data(
+    environments: Environments,
+    tmp_path: Path,
+    model: str,
+    lengths: tuple[int, int],
+    parameters: int,
+) -> None:
+    """A model has the same parameters on short and on long data, in both versions."""
+    found = [
+        run(
+            environments[identifier],
+            tmp_path / name,
+            model=model,
+            batch_shape=(1, length, 30),
+            parameters=parameters,
+        ).parameters
+        for identifier in VERSIONS
+        for length in lengths
+        if (name := make(tmp_path, f"{identifier}-{length}"))
+    ]
+    assert [parameters] * 4 == found
+
+
+def make(folder: Path, name: str) -> str:
+    """Make a folder for one of several processes."""
+    (folder / name).mkdir()
+    return name
+
+
+@pytest.mark.parametrize("identifier", VERSIONS)
+def test_seeds_reach_every_generator(
+    environments: Environments, tmp_path: Path, identifier: str
+) -> None:
+    """The same process twice computes the same losses."""
+    first, second = (
+        run(environments[identifier], tmp_path / make(tmp_path, name), iterations=3, mode="graph")
+        for name in ("first", "second")
+    )
+    # Not to the last bit: the order of sums over threads is open.
+    assert first.losses == pytest.approx(second.losses, rel=1e-5)

@@ -1,0 +1,53 @@
+"""Races that never ran: times drawn from noise like that of real machines, in real tables."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from orchestrator.merge import merge
+from tests import factories
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from numpy.typing import NDArray
+
+Noise = Literal["normal", "bimodal", "drifting"]
+
+
+def table(*, cases: int, rounds: int) -> pd.DataFrame:
+    """The merged table of a race of two arms, before anything is known about its times."""
+    plan = factories.plan(
+        environments=["tf114", "tf20"],
+        forms=[("tf.keras", "graph")],
+        cases=[factories.case(data=f"d{number}") for number in range(cases)],
+        rounds=rounds,
+    )
+    return merge([(plan, factories.measured(plan, lambda _: 0.01))])
+
+
+def timed(
+    frame: pd.DataFrame,
+    random: np.random.Generator,
+    *,
+    noise: Noise,
+    ratio: float | NDArray[np.float64] = 1.0,
+) -> pd.DataFrame:
+    """The table with process medians drawn anew; tf20 takes `ratio` times as long (one a case).
+
+    Log time = process effect (sd 2%; bimodal: a quarter of the processes 6% more) + what 30 noisy
+    iterations leave in a median (sd 1%) + drift (a random walk of 1% a process, in the order in
+    which they ran).
+    """
+    count = len(frame)
+    log_s = random.normal(0, 0.01, count) + random.normal(0, 0.02, count)
+    if noise == "bimodal":
+        log_s += 0.06 * (random.random(count) < 0.25)
+    if noise == "drifting":
+        order = np.argsort(frame["started_s"].to_numpy(dtype=float))
+        log_s[order] += np.cumsum(random.normal(0, 0.01, count))
+    _, case = np.unique(frame["case"].to_numpy(dtype=str), return_inverse=True)
+    ratios = np.broadcast_to(ratio, case.max() + 1)[case]
+    log_s += np.where(frame["environment"] == "tf20", np.log(ratios), 0.0)
+    return frame.assign(median_s=0.01 * np.exp(log_s))
