@@ -99,8 +99,8 @@ def power(comparison: Comparison) -> str:
             f"This run could see differences of about {words.about(comparison.detectable)}"
         )
     if comparison.spread is not None:
-        vary = f"rocesses here vary by {words.span(*comparison.spread)}"
-        parts.append(f"p{vary}" if parts else f"P{vary}")
+        start = "processes" if parts else "Processes"
+        parts.append(f"{start} here vary by {words.span(*comparison.spread)}")
     return "; ".join(parts) + "." if parts else ""
 
 
