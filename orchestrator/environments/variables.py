@@ -29,6 +29,8 @@ ALLOWED = (
     "CUDA_*",
     "SSL_CERT_*",
 )
+# Terraform shares TensorFlow's prefix, and keeps secrets in it: they must not reach a record.
+NOT_TENSORFLOW = ("TF_VAR_*", "TF_TOKEN_*", "TF_CLI_*", "TF_HTTP_*", "TF_WORKSPACE", "TF_LOG*")
 
 
 def worker_variables(user: Mapping[str, str], *, home: Path, device: Device) -> dict[str, str]:
@@ -39,7 +41,7 @@ def worker_variables(user: Mapping[str, str], *, home: Path, device: Device) -> 
     kept = {
         name: value
         for name, value in user.items()
-        if any(fnmatchcase(name, pattern) for pattern in ALLOWED)
+        if _matches(name, ALLOWED) and not _matches(name, NOT_TENSORFLOW)
     }
     kept |= {
         "HOME": str(home),
@@ -50,3 +52,7 @@ def worker_variables(user: Mapping[str, str], *, home: Path, device: Device) -> 
     if device == "cpu":
         kept["CUDA_VISIBLE_DEVICES"] = "-1"
     return kept
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)

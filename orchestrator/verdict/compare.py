@@ -150,10 +150,9 @@ def _sides(cells: Cells) -> list[Side]:
     rows = np.arange(len(count))
     middle = np.exp(ranked[rows, (some - 1) // 2]) / 2 + np.exp(ranked[rows, some // 2]) / 2
     # Relative to the longest, so that no square of an absurd time overflows.
-    longest = np.where(measured, cells.log_s, -np.inf).max(axis=1, initial=-np.inf)
-    relative = np.exp(
-        np.where(measured, cells.log_s, -np.inf) - np.where(count, longest, 0)[:, None]
-    )
+    filled = np.where(measured, cells.log_s, -np.inf)
+    longest = np.where(count, filled.max(axis=1, initial=-np.inf), 0.0)
+    relative = np.exp(filled - longest[:, None])
     mean = relative.sum(axis=1) / some
     squares = np.where(measured, (relative - mean[:, None]) ** 2, 0.0).sum(axis=1)
     spread = np.sqrt(squares / np.maximum(count - 1, 1)) / np.where(count, mean, 1.0)

@@ -62,7 +62,8 @@ def test_every_dependency_is_justified() -> None:
     wanted = [*project["project"]["dependencies"], *groups["lint"], *groups["tests"]]
     text = (ROOT / "docs" / "dependencies.md").read_text()
     names = {re.split(r"[\[<>=]", line)[0] for line in wanted}
-    assert set() == {name for name in names if not re.search(rf"^\|.*\b{name}\b", text, re.MULTILINE)}
+    lines = "\n".join(line for line in text.splitlines() if line.startswith("|"))
+    assert set() == {name for name in names if not re.search(rf"\b{name}\b", lines)}
 
 
 def test_no_registry_host_or_machine_path_is_committed() -> None:

@@ -47,6 +47,8 @@ def test_worker_keeps(name: str) -> None:
         "VIRTUAL_ENV",
         "KERAS_BACKEND",
         "AWS_SECRET_ACCESS_KEY",
+        "TF_VAR_database_password",  # Terraform's, not TensorFlow's
+        "TF_TOKEN_app_terraform_io",
         "path",
     ],
 )

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from orchestrator.model.record import Record
 
 BOTH = [factories.case(), factories.case("fit")]
+UNCLEAR = (
+    "tf20 as installed against tf114 at train_on_batch is unclear: at most 12% slower or 13% "
+    "faster (0.89 to 1.12)."
+)
 # Figures as seen on two shared cores; every second round is a little slower.
 SECONDS = {
     "tf114/tf.keras/graph": 0.00662,
@@ -35,8 +39,8 @@ SECONDS = {
 
 def usual(job: Job) -> float:
     """SECONDS, with a wobble that differs from arm to arm."""
-    wobble = math.sin(job.round * (1 + len(job.arm.mode) + int(job.arm.environment[2:4])))
-    return SECONDS[job.arm.name] * (1 + 0.01 * wobble)
+    place = list(SECONDS).index(job.arm.name)
+    return SECONDS[job.arm.name] * (1 + 0.01 * math.cos(math.pi * (job.round + place) / 2))
 
 
 def scaled(factor: float, *, wobble: float = 0.0) -> Callable[[Job], float]:
@@ -149,8 +153,7 @@ def test_every_row_has_times_ratio_interval_and_verdict() -> None:
         ),
         (
             scaled(1.0, wobble=0.1),
-            "tf20 as installed against tf114 at train_on_batch is unclear: at most 11% slower or "
-            "12% faster (0.90 to 1.11).",
+            UNCLEAR,
         ),
     ],
 )
@@ -194,8 +197,8 @@ def test_few_blocks_are_called_indicative() -> None:
 def test_an_unclear_row_says_what_is_still_possible() -> None:
     """Below the table, with the row that it is about."""
     shown = raced(scaled(1.0, wobble=0.1))
-    assert "unclear, at most 11% slower or 12% faster" in shown.terminal
-    assert "unclear, at most 11% slower or 12% faster" in shown.markdown
+    assert "unclear, at most 12% slower or 13% faster" in shown.terminal
+    assert "unclear, at most 12% slower or 13% faster" in shown.markdown
 
 
 def partly(outcome: str, where: Callable[[Job], bool], **facts: Any) -> Reports:  # noqa: ANN401
