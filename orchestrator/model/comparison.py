@@ -63,7 +63,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     alpha: float
     contrasts: tuple[Contrast, ...]
     gaps: tuple[Gap, ...]
-    detectable: float | None  # the median smallest ratio - 1 that these intervals could show
+    detectable: float | None  # median smallest ratio - 1 that is shown in four runs of five
     spread: tuple[float, float] | None  # least and most variation of process medians
     jobs: dict[str, int]  # outcome -> counting jobs; `planned`, `missing`, `superseded` too
     measuring_s: float

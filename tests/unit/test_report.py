@@ -110,8 +110,8 @@ def test_the_screen_as_a_whole() -> None:
 tf114 = TensorFlow 1.14.0, Keras 2.2.5     tf20 = TensorFlow 2.0.0, Keras 2.3.1
 CPU (no GPU asked for), 2 cores, Python 3.7.16 in both, 6 rounds interleaved
 
-tf20 as installed is 3.85x SLOWER than tf114 at train_on_batch (3.81 to 3.88).
-Most of it is eager mode: graph against graph it is 1.15x (1.13 to 1.17).
+tf20 as installed is 3.86x SLOWER than tf114 at train_on_batch (3.82 to 3.91).
+Most of it is eager mode: graph against graph it is 1.15x (1.14 to 1.17).
 """
     )
     assert "small-small, tf.keras, numpy      tf114     tf20  ratio" in shown
@@ -130,8 +130,8 @@ def test_every_row_has_times_ratio_interval_and_verdict() -> None:
     """As installed first, then each mode."""
     shown = raced(usual)
     assert shown.line("train_on_batch as installed *").split()[4:8] == ["6.62", "ms", "25.5", "ms"]
-    assert shown.line("graph").endswith("1.15x 1.13 - 1.17 slower")
-    assert "| train_on_batch | graph | 6.62 ms | 7.61 ms | 1.15x | 1.13 - 1.17 | slower |" in (
+    assert shown.line("graph").endswith("1.15x 1.14 - 1.17 slower")
+    assert "| train_on_batch | graph | 6.62 ms | 7.61 ms | 1.15x | 1.14 - 1.17 | slower |" in (
         shown.markdown
     )
 
@@ -222,7 +222,7 @@ def test_a_cell_that_cannot_run_is_listed_with_its_reason() -> None:
     assert "No number:\n  tf114/keras/eager" in shown.terminal
     assert f"  {entry} | so" in shown.terminal
     assert f"- {entry} \\| so" in shown.markdown
-    assert shown.line("train_on_batch eager") == "train_on_batch eager - - - - no number"
+    assert shown.line("eager - ") == "eager - - - - no number"
     assert "24 of 36 jobs ok, 12 unsupported, 0 redone" in shown.terminal
     assert (
         "tf20/keras/eager against tf114/keras/eager at train_on_batch has no number: "
@@ -245,7 +245,7 @@ def test_three_environments_stand_below_each_other() -> None:
     plan = factories.plan(environments=["tf114", "tf20", "tf21"])
     shown = Reports(plan, factories.measured(plan, usual))
     assert shown.line("train_on_batch as installed * tf114").endswith("6.62 ms - - reference")
-    assert shown.line("tf20 25.5 ms 3.85x").endswith("slower")
+    assert shown.line("tf20 25.5 ms 3.86x").endswith("slower")
     assert shown.line("tf21 3.30 ms").endswith("faster")
     assert "tf21 as installed is 2.01x FASTER than tf114" in shown.sentences
     assert "ratio = time / tf114 time; above 1 is slower." in shown.terminal
@@ -328,7 +328,7 @@ def test_the_file_has_seconds_and_percents_of_every_cell() -> None:
     )
     assert row == (
         "| small-small/numpy/train_on_batch | tf.keras | 0.00662 | 0.0142 | 0.00761 | 0.0255 "
-        "| -285% | -15% | -79% | +115% | +235% |"
+        "| -286% | -15% | -80% | +115% | +235% |"
     )
 
 
@@ -345,7 +345,7 @@ def test_a_run_that_measured_nothing_is_still_a_report() -> None:
     """Every cell is missing, with its reason."""
     shown = Reports(factories.plan(), [])
     assert "0 of 24 jobs ok, 24 missing, 0 redone" in shown.terminal
-    assert "missing (6 jobs): no record: the run was interrupted" in shown.terminal
+    assert "missing (6 jobs): no record: the run was interrupted" in shown.markdown
 
 
 @pytest.mark.parametrize("width", [40, 80, 100, 200])
