@@ -24,7 +24,9 @@ def headline(cells: Sequence[Cell], comparison: Comparison) -> list[str]:
     by_name = {(cell.arm, cell.case): cell for cell in cells}
     main = _main(comparison)
     if not main:
-        return [_nothing(cells, comparison)]
+        kinds = dict.fromkeys(contrast.kind for contrast in comparison.contrasts)
+        counted = [f"{words.KINDS[kind]}: {words.counted(comparison, kind)}." for kind in kinds]
+        return counted or [_nothing(cells, comparison)]
     groups: dict[str, list[Contrast]] = {}
     for contrast in main:
         groups.setdefault(_subject(contrast, by_name)[0], []).append(contrast)

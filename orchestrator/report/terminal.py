@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from orchestrator.model.comparison import Comparison
-    from orchestrator.model.names import ContrastKind
     from orchestrator.report.cells import Cell
     from orchestrator.report.context import Context
 
@@ -84,13 +83,8 @@ def _further(page: _Page, cells: Sequence[Cell], comparison: Comparison) -> None
         return
     page.list(
         "More in report.md:",
-        [f"{words.KINDS[kind]}: {_counted(comparison, kind)}" for kind in found],
+        [f"{words.KINDS[kind]}: {words.counted(comparison, kind)}" for kind in found],
     )
-
-
-def _counted(comparison: Comparison, kind: ContrastKind) -> str:
-    told = [words.verdict(contrast) for contrast in comparison.contrasts if contrast.kind == kind]
-    return ", ".join(f"{told.count(word)} {word}" for word in dict.fromkeys(told))
 
 
 class _Page:

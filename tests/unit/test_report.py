@@ -16,8 +16,9 @@ from orchestrator.verdict import compare
 from tests import factories
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
+    from orchestrator.model.names import ContrastKind
     from orchestrator.model.plan import Job, Plan
     from orchestrator.model.record import Record
 
@@ -61,11 +62,14 @@ class Reports:
         width: int = 100,
         colour: bool = False,
         reference: str | None = None,
+        kinds: Collection[ContrastKind] | None = None,
         **facts: Any,  # noqa: ANN401
     ) -> None:
         frame = merge([(plan, records)])
         identifiers = [item.identifier for item in plan.environments]
-        comparison = compare(frame, environments=identifiers, threshold=0.02, reference=reference)
+        comparison = compare(
+            frame, environments=identifiers, threshold=0.02, reference=reference, kinds=kinds
+        )
         context = Context(
             environments=plan.environments,
             rounds=plan.rounds,
@@ -268,6 +272,14 @@ def test_one_environment_alone_shows_its_times() -> None:
     shown = Reports(plan, factories.measured(plan, usual))
     assert shown.line("train_on_batch graph tf114") == "train_on_batch graph tf114 6.62 ms"
     assert "tf114/tf.keras/eager is 2.15x SLOWER than tf114/tf.keras/graph" in shown.sentences
+
+
+def test_a_kind_alone_is_counted_in_the_answer() -> None:
+    """Who asks for one kind of contrast gets that, not a complaint about versions."""
+    plan = factories.plan(cases=BOTH)
+    shown = Reports(plan, factories.measured(plan, usual), kinds=["method"])
+    assert shown.sentences == "fit against train_on_batch: 4 same."
+    assert shown.line("train_on_batch graph").endswith("- - not compared")
 
 
 def test_one_arm_alone_says_that_there_is_nothing_to_compare() -> None:
