@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 DATASET_BATCHES = 8  # distinct batches: the origin's 200 would not fit into one graph
 # Starting Python, importing TensorFlow, building, first call: rough, from two shared cores.
-START_S = 3.5
+START_S = 4.0
 
 
 def load() -> Grid:
@@ -79,8 +79,9 @@ def cases(grid: Grid) -> tuple[Case, ...]:
 def estimate_s(grid: Grid, selection: Selection, *, environments: int, limits: Limits) -> float:
     """Rough seconds of measuring: nobody knows the user's machine before it was measured."""
     a_round = sum(
-        START_S + min(case.iterations * grid.seconds.get(case.size, 0.0), limits.job_s)
+        START_S + each + min(case.iterations * each, limits.job_s)  # the first call is one more
         for case in selection.cases
+        for each in [grid.seconds.get(case.size, 0.0)]
     )
     return a_round * len(selection.forms) * environments * selection.rounds
 

@@ -8,11 +8,10 @@ import click
 
 from orchestrator import log
 from orchestrator.model import codec
+from orchestrator.report import words
 
 if TYPE_CHECKING:
     from orchestrator.model.catalogue import Catalogue, ListedPreset
-
-LONG_S = 90 * 60  # from here on in hours
 
 
 @click.command("list")
@@ -53,15 +52,10 @@ def _preset(preset: ListedPreset) -> str:
     name = f"{preset.name}{' (default)' if preset.default else ''}"
     return (
         f"  {name:<16} {preset.summary}\n"
-        f"  {'':<16} {preset.cases} cases, {preset.rounds} rounds, {preset.jobs} jobs, about "
-        f"{_duration(preset.estimate_s)}, {preset.disk_mb / 1000:.1f} GB of environments"
+        f"  {'':<16} {words.count(preset.cases, 'case')}, {words.count(preset.rounds, 'round')}, "
+        f"{words.count(preset.jobs, 'job')}, about {words.roughly(preset.estimate_s)}, "
+        f"{preset.disk_mb / 1000:.1f} GB of environments"
     )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < LONG_S:
-        return f"{max(1, round(seconds / 60))} min"
-    return f"{seconds / 3600:.0f} h"
 
 
 def _columns(names: tuple[str, ...], count: int) -> list[str]:

@@ -30,6 +30,7 @@ from orchestrator.errors import EnvironmentFailedError, InterruptedRunError, Usa
 from orchestrator.model import attempts
 from orchestrator.model.plan import Job, Plan, PlannedEnvironment
 from orchestrator.pipeline import reading
+from orchestrator.report import words
 from orchestrator.store import RunFolder, storage_errors
 
 if TYPE_CHECKING:
@@ -73,8 +74,9 @@ def race(settings: config.Config, hints: Hints) -> int:
     jobs = len(selection.cases) * len(selection.forms) * len(rows) * selection.rounds
     estimate = grid.estimate_s(every, selection, environments=len(rows), limits=settings.limits)
     log.talk(
-        f"{', '.join(row.identifier for row in rows)}: {jobs} jobs in {selection.rounds} "
-        f"interleaved rounds, roughly {max(1, round(estimate / 60))} min of measuring."
+        f"{', '.join(row.identifier for row in rows)}: {words.count(jobs, 'job')} in "
+        f"{words.count(selection.rounds, 'interleaved round')}, about {words.roughly(estimate)} of "
+        "measuring."
     )
     zipapp = guest.build(settings.cache / "guest")
     started = time.monotonic()
