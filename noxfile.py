@@ -100,7 +100,7 @@ def _stackrace(session: nox.Session, *words: str) -> None:
         env={
             # nox leaves its children alone when it is terminated: stackrace watches for that.
             "STACKRACE_PARENT": str(os.getpid()),
-            "STACKRACE_NOX_SESSIONS": " ".join(f"bench-{name}" for name in registered),
+            "STACKRACE_NOX_SESSIONS": " ".join(f"bench-{name}" for name in registered) or "race",
         },
         # nox kills a child 0.3 s after Ctrl-C otherwise; ending workers in order takes longer.
         interrupt_timeout=30,

@@ -71,8 +71,9 @@ def more_rounds(words: Sequence[str] | None = None) -> Callable[[int], str]:
     def command(rounds: int) -> str:
         if not sessions:
             return shlex.join(["stackrace", *kept, "--rounds", str(rounds)])
-        # nox hands over `run ENV...` and then what the user wrote behind `--`.
-        behind = kept[1 + len(sessions) :]
+        # nox hands over `run`, an ENV for each bench session, then what stands behind `--`.
+        entered = [name for name in sessions if name.startswith("bench-")]
+        behind = kept[1 + len(entered) :]
         return shlex.join(["nox", "-s", *sessions, "--", *behind, "--rounds", str(rounds)])
 
     return command

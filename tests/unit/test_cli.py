@@ -145,6 +145,9 @@ def test_hint_repeats_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(options.NOX_SESSIONS, "bench-tf114 bench-tf20")
     more = options.more_rounds(["run", "tf114", "tf20", "--rounds=3", "--preset", "seed"])
     assert more(20) == "nox -s bench-tf114 bench-tf20 -- --preset seed --rounds 20"
+    monkeypatch.setenv(options.NOX_SESSIONS, "race")
+    more = options.more_rounds(["run", "tf114", "tf20", "--seed", "3"])
+    assert more(20) == "nox -s race -- tf114 tf20 --seed 3 --rounds 20"
 
 
 def test_hint_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
