@@ -5,10 +5,11 @@ from __future__ import annotations
 import errno
 import sys
 import traceback
+from io import TextIOWrapper
 from typing import TYPE_CHECKING, NoReturn
 
-from orchestrator import cli, interrupt, log, process
-from orchestrator.errors import StackraceError, StorageError
+from orchestrator import host, log
+from orchestrator.errors import InterruptedRunError, StackraceError, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,22 +20,21 @@ FAULT = 70
 
 def main() -> NoReturn:
     """Run the command line and exit with its code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A path may hold letters that the locale of a job system has not.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     sys.exit(run(sys.argv[1:]))
 
 
 def run(words: Sequence[str]) -> int:
     """Run one command line; returns the exit code, printed when it is not 0."""
     try:
-        with interrupt.interruptible():
-            code = _run(words)
+        host.check_system()  # before anything that exists on Linux only is imported
+        code = _run(words)
     except StackraceError as error:
         log.fail(error)
         code = error.exit_code
-    except interrupt.Stopped as stop:
-        log.talk(f"stackrace: stopped ({stop}).")
-        code = stop.exit_code
-    except BrokenPipeError:
-        return _reader_left()
     except OSError as error:
         if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
             return _fault()
@@ -53,18 +53,15 @@ def run(words: Sequence[str]) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    try:
-        interrupt.follow_parent()
-        return cli.main(words)
-    except KeyboardInterrupt:
-        process.stop_all()
-        raise
+    from orchestrator import cli, interrupt, process
 
-
-def _reader_left() -> int:
-    """Whoever read our output has gone (`| head`): not an error, and nobody to tell."""
-    sys.stdout = None  # so that the interpreter does not flush it
-    return 0
+    with interrupt.interruptible():
+        try:
+            interrupt.follow_parent()
+            return cli.main(words)
+        except interrupt.Stopped as stop:
+            process.stop_all()
+            raise InterruptedRunError(f"Stopped ({stop}).", exit_code=stop.exit_code) from stop
 
 
 def _fault() -> int:

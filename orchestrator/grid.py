@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 DATASET_BATCHES = 8  # distinct batches: the origin's 200 would not fit into one graph
 # Starting Python, importing TensorFlow, building, first call: rough, from two shared cores.
 START_S = 4.0
+CALLS_AT_LEAST = 5  # a warm-up, three timed, and the outputs
 
 
 def load() -> Grid:
@@ -81,9 +82,18 @@ def estimate_s(grid: Grid, selection: Selection, *, environments: int, limits: L
     a_round = sum(
         START_S + each + min(case.iterations * each, limits.job_s)  # the first call is one more
         for case in selection.cases
-        for each in [grid.seconds.get(case.size, 0.0)]
+        for each in [grid.seconds[case.size]]
     )
     return a_round * len(selection.forms) * environments * selection.rounds
+
+
+def too_long(grid: Grid, selection: Selection, limits: Limits) -> dict[str, float]:
+    """Sizes that will hardly fit a job's limit -> the seconds that one would need, roughly.
+
+    A job needs a warm-up call and at least three timed ones after its first.
+    """
+    needed = {case.size: grid.seconds[case.size] * CALLS_AT_LEAST for case in selection.cases}
+    return {size: seconds for size, seconds in needed.items() if seconds > limits.job_s}
 
 
 def _pick(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
+import sys
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,43 +17,46 @@ from orchestrator.model.record import Host, Load
 
 CPUINFO = Path("/proc/cpuinfo")
 CPUFREQ = Path("/sys/devices/system/cpu/cpu0/cpufreq")
+CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
+ELSEWHERE = (
+    "Work on such a machine: over ssh, in a Linux virtual machine, or in a linux/amd64 container "
+    "on an x86-64 host."
+)
 
 
-def check_platform(
-    system: str | None = None, machine: str | None = None, cpuinfo: Path = CPUINFO
-) -> None:
-    """PlatformError unless TensorFlow's old wheels can run here: Linux, x86-64, AVX."""
+def check_system(system: str | None = None, machine: str | None = None) -> None:
+    """PlatformError unless this is Linux on x86-64."""
     system = system or platform.system()
     machine = machine or platform.machine()
-    elsewhere = (
-        "Work on such a machine: over ssh, in a Linux virtual machine, or in a linux/amd64 "
-        "container on an x86-64 host."
-    )
     if (system, machine) != ("Linux", "x86_64"):
         raise PlatformError(
             f"stackrace measures on Linux x86-64; this is {system} {machine}.",
             why="The TensorFlow releases that it compares have no wheels for anything else.",
-            fix=elsewhere,
+            fix=ELSEWHERE,
         )
+
+
+def check_cpu(cpuinfo: Path = CPUINFO) -> None:
+    """PlatformError when this CPU, or its emulation, lacks what TensorFlow's wheels need."""
     flags = _cpu_field(cpuinfo, "flags")
     if flags and "avx" not in flags.split():
         raise PlatformError(
             "This CPU has no AVX instructions.",
             why="TensorFlow wheels since 1.6 need them; x86 emulation often hides them.",
-            fix=elsewhere,
+            fix=ELSEWHERE,
         )
 
 
-def facts(cpuinfo: Path = CPUINFO, cpufreq: Path = CPUFREQ) -> Host:
+def facts(cpuinfo: Path = CPUINFO, cpufreq: Path = CPUFREQ, cpu_max: Path = CPU_MAX) -> Host:
     """This machine. Its key `machine` covers CPU model, cores and memory, not its name."""
     cpu = _cpu_field(cpuinfo, "model name") or platform.processor() or "unknown"
-    cores = len(os.sched_getaffinity(0))
+    cores = min(len(os.sched_getaffinity(0)), _quota(cpu_max))
     memory = psutil.virtual_memory().total
     # Memory in whole GiB: a kernel update changes the exact figure.
     identity = f"{cpu}|{cores}|{round(memory / 2**30)}"
     return Host(
         machine=hashlib.blake2b(identity.encode(), digest_size=6).hexdigest(),
-        hostname=platform.node(),
+        node=hashlib.blake2b(platform.node().encode(), digest_size=6).hexdigest(),
         cpu=cpu,
         cores=cores,
         memory_bytes=memory,
@@ -87,6 +92,14 @@ def _cpu_field(cpuinfo: Path, name: str) -> str:
             if key.strip() == name:
                 return value.strip()
     return ""
+
+
+def _quota(cpu_max: Path) -> int:
+    """Cores that a container may use at once, rounded up; a large number without a limit."""
+    quota, _, period = (_line(cpu_max) or "max").partition(" ")
+    if not (quota.isdigit() and period.isdigit()):
+        return sys.maxsize
+    return math.ceil(int(quota) / int(period))
 
 
 def _turbo(cpu: Path) -> str | None:

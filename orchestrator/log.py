@@ -26,8 +26,12 @@ class Progress(Protocol):
 
 
 def data(text: str) -> None:
-    """What the command was asked for."""
-    print(text, flush=True)
+    """What the command was asked for. A reader that has gone (`| head`) is no error."""
+    try:
+        print(text, flush=True)
+    except BrokenPipeError:
+        # The interpreter flushes stdout once more at its end: nowhere, from now on.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def talk(text: str) -> None:

@@ -17,8 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
-
-import psutil
+from uuid import uuid4
 
 from orchestrator.model.record import Instant
 
@@ -32,7 +31,10 @@ LADDER_S = ((signal.SIGINT, 3.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 10.0))
 WATCH_S = 0.2
 TAIL_BYTES = 4000
 
-_live: dict[int, subprocess.Popen[bytes]] = {}
+# In the environment of every child, so that what it started is found even when it is orphaned.
+MARK = "STACKRACE_JOB"
+
+_live: dict[int, _Child] = {}
 _live_lock = threading.Lock()
 _stopping = threading.Event()
 
@@ -45,6 +47,12 @@ class ToolError(Exception):
         self.command = shlex.join(command)
         self.problem = problem
         self.tail = tail
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Child:
+    process: subprocess.Popen[bytes]
+    mark: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,14 +104,14 @@ def run_tool(
         except OSError as error:
             raise ToolError(words, f"could not be started: {error.strerror}", "") from error
         try:
-            out, _ = child.communicate(timeout=timeout_s)
+            out, _ = child.process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired as error:
             raise ToolError(words, f"took more than {timeout_s:.0f} s", tail(log)) from error
         finally:
             _end(child)
         file.write(out)
-    if child.returncode != 0:
-        raise ToolError(words, f"failed with exit code {child.returncode}", tail(log))
+    if child.process.returncode != 0:
+        raise ToolError(words, f"failed with exit code {child.process.returncode}", tail(log))
     return out.decode("utf-8", "replace")
 
 
@@ -133,7 +141,7 @@ def run_worker(
             exceeded = _watch(child, limits=limits, in_first_call=in_first_call)
         finally:
             _end(child)
-    code = child.returncode
+    code = child.process.returncode
     return WorkerExit(
         start=start,
         end=now(),
@@ -153,8 +161,8 @@ def stop_all() -> None:
     for number, patience_s in LADDER_S:
         with _live_lock:
             for child in _live.values():
-                if child.returncode is None:
-                    _signal(child.pid, _descendants(child.pid), number)
+                if child.process.returncode is None:
+                    _signal(child, number)
         deadline = time.monotonic() + patience_s
         while _live and time.monotonic() < deadline:
             time.sleep(0.02)
@@ -169,25 +177,29 @@ def _start(
     cwd: Path | None,
     stdout: int | IO[bytes],
     stderr: int | IO[bytes],
-) -> subprocess.Popen[bytes]:
+) -> _Child:
+    mark = uuid4().hex
     with _live_lock:
         if _stopping.is_set():
             raise InterruptedError(0, "stackrace is being stopped")
-        child = subprocess.Popen(
-            words,
-            env=dict(env),
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            stdout=stdout,
-            stderr=stderr,
-            start_new_session=True,
+        child = _Child(
+            process=subprocess.Popen(
+                words,
+                env={**env, MARK: mark},
+                cwd=cwd,
+                stdin=subprocess.DEVNULL,
+                stdout=stdout,
+                stderr=stderr,
+                start_new_session=True,
+            ),
+            mark=mark,
         )
-        _live[child.pid] = child
+        _live[child.process.pid] = child
     return child
 
 
 def _watch(
-    child: subprocess.Popen[bytes], *, limits: Limits, in_first_call: Callable[[], bool]
+    child: _Child, *, limits: Limits, in_first_call: Callable[[], bool]
 ) -> Literal["first_call", "job"] | None:
     """Wait for the child, and return the limit that it exceeded, if any."""
     deadline = time.monotonic() + limits.first_call_s
@@ -195,17 +207,20 @@ def _watch(
         left = deadline - time.monotonic()
         if left <= 0:
             return "first_call"
-        if _exited(child, min(WATCH_S, left)):
+        if exited(child.process.pid, min(WATCH_S, left)):
             return None
-    return None if _exited(child, limits.job_s) else "job"
+    return None if exited(child.process.pid, limits.job_s) else "job"
 
 
-def _exited(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    """Block until the child exits (it stays unreaped) or the time is over."""
+def exited(pid: int, timeout_s: float) -> bool:
+    """Block until a child exits (it stays unreaped) or the time is over."""
     try:
-        descriptor = os.pidfd_open(child.pid)
+        descriptor = os.pidfd_open(pid)
     except ProcessLookupError:  # reaped already
         return True
+    except (AttributeError, OSError):
+        # Kernels before 5.3, some sandboxes, and Pythons that were built on such kernels.
+        return _exited_by_asking(pid, timeout_s)
     try:
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
@@ -214,46 +229,82 @@ def _exited(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
         os.close(descriptor)
 
 
-def _end(child: subprocess.Popen[bytes]) -> None:
+def _exited_by_asking(pid: int, timeout_s: float) -> bool:
+    deadline = time.monotonic() + timeout_s
+    while True:
+        try:
+            if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is not None:
+                return True
+        except ChildProcessError:  # reaped already
+            return True
+        left = deadline - time.monotonic()
+        if left <= 0:
+            return False
+        time.sleep(min(WATCH_S, left))
+
+
+def _end(child: _Child) -> None:
     """Leave nothing of the child's tree running, and reap it.
 
     The group is signalled before the leader is reaped: until then its number cannot be reused.
     """
+    process = child.process
     try:
-        if child.returncode is None:
-            tree = _descendants(child.pid)
+        if process.returncode is None:
             for number, patience_s in LADDER_S:
-                if _exited(child, 0):
+                if exited(process.pid, 0):
                     break
-                _signal(child.pid, tree, number)
-                _exited(child, patience_s)
-            _signal(child.pid, tree, signal.SIGKILL)
-            child.wait()
+                _signal(child, number)
+                exited(process.pid, patience_s)
+            _signal(child, signal.SIGKILL)
+            process.wait()
     finally:
-        if child.stdout is not None:
-            child.stdout.close()
+        if process.stdout is not None:
+            process.stdout.close()
         with _live_lock:
-            _live.pop(child.pid, None)
+            _live.pop(process.pid, None)
 
 
-def _descendants(pid: int) -> list[psutil.Process]:
-    with suppress(psutil.Error):
-        return psutil.Process(pid).children(recursive=True)
-    return []
-
-
-def _signal(group: int, tree: list[psutil.Process], number: int) -> None:
+def _signal(child: _Child, number: int) -> None:
+    """Signal the child's group, and what left the group but still carries the child's mark."""
     with suppress(ProcessLookupError):
-        os.killpg(group, number)
-    for process in tree:  # those that left the group
-        with suppress(psutil.Error):
-            process.send_signal(number)
+        os.killpg(child.process.pid, number)
+    for pid in _marked(child.mark):
+        with suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, number)
+
+
+def _marked(mark: str) -> list[int]:
+    """Processes that inherited the mark, orphans too; none where /proc does not show it."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                found.append(int(folder.name))
+    return found
 
 
 def _oom_kills() -> int:
-    """Processes killed for memory since the machine started; 0 where the kernel does not say."""
-    with suppress(OSError, ValueError):
-        for line in Path("/proc/vmstat").read_text(encoding="ascii").splitlines():
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
+    """Processes killed for memory so far: in our own cgroup where it counts, else anywhere."""
+    for path, word in _oom_counters():
+        with suppress(OSError, ValueError):
+            for line in path.read_text(encoding="ascii").splitlines():
+                if line.startswith(f"{word} "):
+                    return int(line.split()[1])
     return 0
+
+
+def _oom_counters() -> list[tuple[Path, str]]:
+    counters = [(Path("/proc/vmstat"), "oom_kill")]
+    with suppress(OSError, ValueError):
+        own = Path("/proc/self/cgroup").read_text(encoding="utf-8")
+        for line in own.splitlines():
+            number, controllers, path = line.split(":", maxsplit=2)
+            if number == "0":
+                file = Path(f"/sys/fs/cgroup{path}/memory.events")
+                counters.insert(0, (file, "oom_kill"))
+            elif "memory" in controllers.split(","):
+                file = Path(f"/sys/fs/cgroup/memory{path}/memory.oom_control")
+                counters.insert(0, (file, "oom_kill"))
+    return counters

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import signal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from orchestrator.errors import InputError
 from orchestrator.model import codec
@@ -11,6 +13,8 @@ from orchestrator.model.record import RECORD_SCHEMA, Host, Instant, Load, Record
 from orchestrator.model.result import RESULT_SCHEMA, Failure, Result
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from orchestrator.model.cell import Case
     from orchestrator.model.execution import Execution
     from orchestrator.model.names import Outcome
@@ -30,7 +34,6 @@ def known_beforehand(
     job: Job, case: Case, *, plan: Plan, attempt: int, host: Host, at: Instant
 ) -> Record:
     """The record of a job for which no process is started, because its arm cannot do this."""
-    unsupported = Failure(kind="matrix", message=job.unsupported or "not supported")
     return Record(
         schema=RECORD_SCHEMA,
         run_id=plan.run_id,
@@ -41,7 +44,7 @@ def known_beforehand(
         round=job.round,
         slot=job.slot,
         outcome="unsupported",
-        failure=unsupported,
+        failure=Failure(kind="matrix", message=job.unsupported or "not supported"),
         start=at,
         end=at,
         host=host,
@@ -60,32 +63,24 @@ def make(
     host: Host,
     before: Load,
     after: Load,
+    engine: Mapping[str, Any],
 ) -> Record:
-    """What the process did, and what that means."""
+    """What the process did, and what that means. `engine`: where and how it was started."""
     outcome, failure, result = _judge(execution, plan.limits)
-    return Record(
-        schema=RECORD_SCHEMA,
-        run_id=plan.run_id,
-        key=job.key,
-        attempt=attempt,
-        arm=job.arm,
-        case=case,
-        round=job.round,
-        slot=job.slot,
+    blank = known_beforehand(job, case, plan=plan, attempt=attempt, host=host, at=execution.start)
+    stopped_for = {} if execution.exceeded is None else {"stopped_for": execution.exceeded}
+    return msgspec.structs.replace(
+        blank,
         outcome=outcome,
         failure=failure,
-        start=execution.start,
         end=execution.end,
         result=result,
         exit_code=execution.exit_code,
         signal=_signal_name(execution.signal),
         last_phase=execution.last_phase,
-        host=host,
         before=before,
         after=after,
-        guest_digest=plan.guest_digest,
-        lock_digest=plan.environment(job.arm.environment).lock_digest,
-        engine={"name": "local"},
+        engine={**engine, **stopped_for},
     )
 
 
@@ -93,19 +88,29 @@ def _judge(execution: Execution, limits: Limits) -> tuple[Outcome, Failure | Non
     if execution.start_error is not None:
         failure = Failure(kind="start", message=execution.start_error)
         return "environment_error", failure, None
+    result, unreadable = _result(execution)
+    if result is not None:
+        # Whole results count however the process ended: some TensorFlows hang or crash at exit.
+        return _claim(result)
     if execution.exceeded is not None:
         return "timed_out", _timeout(execution, limits), None
+    if unreadable is not None:
+        return "failed", unreadable, None
+    outcome, failure = _no_result(execution)
+    return outcome, failure, None
+
+
+def _result(execution: Execution) -> tuple[Result | None, Failure | None]:
+    """What the guest left: a result, why it cannot be read, or neither."""
     if execution.result is None:
-        outcome, failure = _no_result(execution)
-        return outcome, failure, None
+        return None, None
     try:
-        result = codec.decode(
+        return codec.decode(
             execution.result, Result, source="the guest's result", schema=RESULT_SCHEMA
-        )
+        ), None
     except InputError as error:
-        failure = Failure(kind="result", message=f"{error.what} {execution.log_tail}".strip())
-        return "failed", failure, None
-    return _claim(result)
+        message = f"{error.what}\n{execution.log_tail}".strip()
+        return None, Failure(kind="result", message=message)
 
 
 def _claim(result: Result) -> tuple[Outcome, Failure | None, Result]:

@@ -29,10 +29,11 @@ def work_through(plan: Plan, folder: RunFolder, measure: Measure, progress: Prog
     """Measure every block that is missing, whole. Each record is stored as soon as it exists."""
     records = attempts.by_key(folder.records())
     for block in missing_blocks(plan, records):
+        first = attempts.next_attempt(block, records)
         while (attempt := attempts.next_attempt(block, records)) is not None:
             for job in block.jobs:
                 record = measure(job, attempt=attempt)
                 folder.write(record)
                 records.setdefault(job.key, {})[attempt] = record
-                if not record.redoable:
+                if attempt == first:  # a block that is redone counts once
                     progress.advance(f"{job.arm.name}  {job.case}: {record.outcome}")

@@ -6,6 +6,7 @@ name, which fails when that exists. So the first writer wins, and a crash leaves
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 from contextlib import contextmanager, suppress
@@ -20,30 +21,40 @@ from orchestrator.model import codec
 from orchestrator.model.plan import PLAN_SCHEMA, Plan
 from orchestrator.model.record import RECORD_SCHEMA, Record
 
+_AT_FDCWD = -100
+_RENAME_NOREPLACE = 1
+_libc = ctypes.CDLL(None, use_errno=True)
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
 
+SUMMARY = "summary.json"
+REPORTS = {  # format -> file, in a run folder or wherever a report goes
+    "md": "report.md",
+    "csv": "timings.csv",
+    "json": "timings.json",
+    "parquet": "timings.parquet",
+}
+NAME_RESULTS = "Name another folder with --results DIR or STACKRACE_RESULTS."
+
+
 @contextmanager
-def storage_errors(path: Path) -> Iterator[None]:
+def storage_errors(path: Path, *, fix: str = NAME_RESULTS) -> Iterator[None]:
     """Turn what a full disk or a forbidden folder raises into a message that names it."""
     try:
         yield
     except OSError as error:
+        if error.errno is None:  # a time-out, or a library's own: no file is at fault
+            raise
         if error.errno in {errno.ENOSPC, errno.EDQUOT}:
             raise StorageError(
                 f"The disk is full: {path} could not be written.",
                 why="An environment takes 0.5 to 2 GB, a run a few MB.",
-                fix="Free some space, then go on with `stackrace run --resume RUN`: "
-                "nothing that was measured is lost.",
+                fix="Free some space and go on: nothing that was measured is lost.",
             ) from error
-        if error.errno in {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST}:
-            raise UsageError(
-                f"{path} cannot be written: {error.strerror}.",
-                fix="Name another folder with --results DIR or STACKRACE_RESULTS.",
-            ) from error
-        raise
+        raise UsageError(f"{path} cannot be written: {error.strerror}.", fix=fix) from error
 
 
 def write_once(path: Path, raw: bytes) -> bool:
@@ -75,6 +86,7 @@ def write_report(path: Path, raw: bytes) -> None:
 
 
 def _link(temporary: Path, path: Path) -> bool:
+    """Give the file its own name unless that exists: by a hard link, else by a rename."""
     try:
         os.link(temporary, path)
     except FileExistsError:
@@ -82,12 +94,23 @@ def _link(temporary: Path, path: Path) -> bool:
     except OSError as error:
         if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}:
             raise
-        # No hard links here (some network file systems): create the name, then fill it whole.
-        try:
-            path.open("xb").close()
-        except FileExistsError:
-            return False
-        temporary.replace(path)
+        return rename_new(temporary, path)
+    return True
+
+
+def rename_new(temporary: Path, path: Path) -> bool:
+    """Rename without replacing, for file systems without hard links; false when `path` exists."""
+    result = _libc.renameat2(
+        _AT_FDCWD, os.fsencode(temporary), _AT_FDCWD, os.fsencode(path), _RENAME_NOREPLACE
+    )
+    if result == 0:
+        return True
+    if ctypes.get_errno() == errno.EEXIST:
+        return False
+    # The file system knows no such rename either. The run is claimed: nobody else writes here.
+    if path.exists():
+        return False
+    temporary.rename(path)
     return True
 
 
@@ -118,6 +141,10 @@ class RunFolder:
     def log_path(self, key: str, attempt: int) -> Path:
         """Where the output of one attempt of a job goes."""
         return self.path / "logs" / f"{key}.{attempt}.log"
+
+    def work_path(self, key: str, attempt: int) -> Path:
+        """Where one attempt of a job may write; gone when it has ended."""
+        return self.path / "work" / f"{key}.{attempt}"
 
     @classmethod
     def create(cls, results: Path, plan: Plan) -> RunFolder:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 GUEST = "guest-0"
 HOST = Host(
     machine="m0",
-    hostname="host0",
+    node="node0",
     cpu="Test CPU",
     cores=2,
     memory_bytes=2**33,

@@ -66,6 +66,10 @@ def main(words: Sequence[str]) -> int:
         code = stackrace.main(args=list(words), prog_name="stackrace", standalone_mode=False)
     except click.exceptions.Exit as done:
         return done.exit_code
+    except click.Abort as abort:  # how click hands on a signal
+        raise abort.__cause__ or abort from None
+    except SystemExit:  # how click ends when the reader of its help has gone (`| head`)
+        return 0
     except click.exceptions.NoArgsIsHelpError as error:
         raise _no_command(error) from error
     except click.ClickException as error:

@@ -95,9 +95,10 @@ def run(
     settings = options.configuration(flags)
     from orchestrator.pipeline import racing
 
-    hints = racing.Hints(more_rounds=options.more_rounds(), resume=options.resume_command)
     if resume is not None:
+        hints = racing.Hints(more_rounds=None, resume=options.resume_command)
         return racing.resume(resume, settings, hints)
+    hints = racing.Hints(more_rounds=options.more_rounds(), resume=options.resume_command)
     return racing.race(settings, hints)
 
 

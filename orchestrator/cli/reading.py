@@ -93,16 +93,30 @@ def compare(
     metavar="DIR",
     help="Where the files go [the first run's folder].",
 )
+@options.reference
+@options.threshold
 @options.results
 def report(
-    *, runs: tuple[Path, ...], formats: str, output: Path | None, results: Path | None
+    *,
+    runs: tuple[Path, ...],
+    formats: str,
+    output: Path | None,
+    reference: str | None,
+    threshold: float | None,
+    results: Path | None,
 ) -> int:
     """Write the report on recorded runs, and print it. Without a RUN: on the newest."""
     from orchestrator.pipeline import reading
 
     if not runs:
         runs = (reading.newest(options.configuration(Flags(results=results)).results),)
-    found = reading.report(runs, formats=formats.split(","), output=output)
+    found = reading.report(
+        runs,
+        formats=formats.split(","),
+        output=output,
+        reference=reference,
+        threshold=threshold,
+    )
     log.data(found.text)
     for path in found.files:
         log.talk(f"wrote {path}")

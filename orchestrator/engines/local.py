@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from orchestrator.store import RunFolder
 
 
+FACTS = {"name": "local"}
+
+
 def execute(
     job: Job,
     case: Case,
@@ -29,7 +32,7 @@ def execute(
 ) -> Execution:
     """Run one job's process to its end, in a work folder that is removed afterwards."""
     # Absolute: the worker runs in its own folder.
-    work = (folder.path / "work" / f"{job.key}.{attempt}").absolute()
+    work = folder.work_path(job.key, attempt).absolute()
     with storage_errors(work):
         shutil.rmtree(work, ignore_errors=True)  # what a killed command left
         work.mkdir(parents=True)

@@ -42,7 +42,8 @@ def decode(raw: bytes, kind: type[T], *, source: Path | str, schema: str) -> T:
         raise InputError(
             f"{source} is not JSON: {error}.",
             why="The file was cut short, edited by hand, or is something else.",
-            fix="Move it out of the folder; `--resume` measures what is then missing.",
+            fix="A record can be moved out of its folder: `--resume` measures it again. A plan can "
+            "not be made again; take it from a copy of the run.",
         ) from error
 
 

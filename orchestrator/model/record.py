@@ -32,7 +32,7 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
     """The machine. Facts without a fixed place stand in `facts`."""
 
     machine: str  # a digest of what makes results comparable: CPU, cores, memory
-    hostname: str
+    node: str  # a digest of its name: tells twins apart, and names nobody
     cpu: str
     cores: int
     memory_bytes: int

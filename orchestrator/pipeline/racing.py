@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,12 @@ from orchestrator import (
 )
 from orchestrator.engines import local
 from orchestrator.environments import interpreters, locks
-from orchestrator.errors import EnvironmentFailedError, InterruptedRunError, UsageError
+from orchestrator.errors import (
+    EnvironmentFailedError,
+    InterruptedRunError,
+    StackraceError,
+    UsageError,
+)
 from orchestrator.model import attempts
 from orchestrator.model.plan import Job, Plan, PlannedEnvironment
 from orchestrator.pipeline import reading
@@ -46,20 +51,20 @@ if TYPE_CHECKING:
 class Hints:
     """How the user, who came through stackrace or through nox, can go on."""
 
-    more_rounds: Callable[[int], str]
+    more_rounds: Callable[[int], str] | None  # None: a resumed run keeps its plan
     resume: Callable[[Path], str]
 
 
 def prepare(settings: config.Config) -> dict[str, Environment]:
     """Build the environments of a configuration, or find them in the cache."""
-    host.check_platform()
+    host.check_cpu()
     rows = matrix.select(matrix.load(), settings.environments)
     return _prepare(rows, settings, guest.build(settings.cache / "guest"))
 
 
 def race(settings: config.Config, hints: Hints) -> int:
     """Prepare, plan, measure, report. Returns the exit code."""
-    host.check_platform()
+    host.check_cpu()
     rows = matrix.select(matrix.load(), settings.environments)
     every = grid.load()
     selection = grid.select(
@@ -78,6 +83,11 @@ def race(settings: config.Config, hints: Hints) -> int:
         f"{words.count(selection.rounds, 'interleaved round')}, about {words.roughly(estimate)} of "
         "measuring."
     )
+    for size, seconds in grid.too_long(every, selection, settings.limits).items():
+        log.warn(
+            f"{size} may be too slow on a CPU for {settings.limits.job_s:.0f} s a process; it "
+            f"would need something like --max-job-seconds {round(seconds, -1):.0f}."
+        )
     zipapp = guest.build(settings.cache / "guest")
     started = time.monotonic()
     prepared = _prepare(rows, settings, zipapp)
@@ -99,7 +109,7 @@ def race(settings: config.Config, hints: Hints) -> int:
 
 def resume(path: Path, settings: config.Config, hints: Hints) -> int:
     """Measure what a run still lacks, by its own plan, and report. Returns the exit code."""
-    host.check_platform()
+    host.check_cpu()
     folder = RunFolder.open(path)
     planned = folder.plan()
     zipapp = guest.build(settings.cache / "guest")
@@ -175,6 +185,7 @@ def _measure(
             host=machine,
             before=before,
             after=host.load(),
+            engine=local.FACTS,
         )
 
     with folder.claimed(), _resumable(folder, planned, hints):
@@ -182,23 +193,25 @@ def _measure(
         jobs = sum(len(block.jobs) for block in lacking)
         with log.progress("racing", jobs) as progress:
             run.work_through(planned, folder, measure, progress)
-    return reading.conclude(
-        folder, preparing_s=preparing_s, more_rounds=hints.more_rounds(reading.MORE_ROUNDS)
-    )
+    return reading.conclude(folder, preparing_s=preparing_s, more_rounds=hints.more_rounds)
 
 
 @contextmanager
 def _resumable(folder: RunFolder, planned: Plan, hints: Hints) -> Iterator[None]:
-    """Say, when the run is cut, what it has and how to go on."""
+    """Say, when the run is cut, what it has and how to go on; leave that in summary.json too."""
     try:
         yield
-    except interrupt.Stopped as stop:
-        done = len({item.key for item in folder.records()})
-        raise InterruptedRunError(
-            f"Stopped ({stop}). {done} of {len(planned.jobs)} jobs are measured and kept.",
+    except (interrupt.Stopped, StackraceError) as cut:
+        done = len(planned.jobs) - reading.status(folder.path).missing
+        what = f"Stopped ({cut})." if isinstance(cut, interrupt.Stopped) else cut.what
+        error = InterruptedRunError(
+            f"{what} {words.count(done, 'job')} of {len(planned.jobs)} are measured and kept.",
             fix=f"Go on with: {hints.resume(folder.path)}",
-            exit_code=stop.exit_code,
-        ) from stop
+            exit_code=cut.exit_code,
+        )
+        with suppress(StackraceError):  # a full disk takes no summary
+            reading.summarise(folder, exit_code=cut.exit_code)
+        raise error from cut
 
 
 def _planned(row: Row, environment: Environment) -> PlannedEnvironment:

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from orchestrator import log
-from orchestrator.errors import InputError, UsageError, nearest, worst_exit_code
+from orchestrator.errors import InputError, UsageError, nearest
 from orchestrator.merge import export, merge
 from orchestrator.model import attempts, codec
 from orchestrator.model.names import FAILED_OUTCOMES
 from orchestrator.model.status import Status
 from orchestrator.model.summary import SUMMARY_SCHEMA, Summary
-from orchestrator.report import markdown, terminal
+from orchestrator.report import markdown, terminal, words
 from orchestrator.report.context import Context
-from orchestrator.store import RunFolder, storage_errors, write_report
+from orchestrator.store import REPORTS, SUMMARY, RunFolder, storage_errors, write_report
 from orchestrator.verdict import compare as judge
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 FAILED = 3
 MORE_ROUNDS = 20  # what a report suggests when it is unclear
-FORMATS = ("md", "csv", "json", "parquet")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,14 +69,28 @@ class Written:
     exit_code: int
 
 
-def conclude(folder: RunFolder, *, preparing_s: float, more_rounds: str) -> int:
+def conclude(
+    folder: RunFolder, *, preparing_s: float, more_rounds: Callable[[int], str] | None
+) -> int:
     """Report on a run that has just ended: into its folder and onto the terminal."""
-    found = _read(
-        (folder.path,), folder=folder.path, preparing_s=preparing_s, more_rounds=more_rounds
+    found = _read((folder.path,))
+    rounds = max(MORE_ROUNDS, 2 * found.context.rounds)
+    context = replace(
+        found.context,
+        folder=folder.path,
+        preparing_s=preparing_s,
+        command=more_rounds(rounds) if more_rounds else None,
+        command_s=found.comparison.measuring_s / found.context.rounds * rounds,
     )
-    _write(found, folder.path, ("md", "parquet"))
+    found = replace(found, context=context)
+    _write(found, folder.path, ("md", "parquet"), exit_code=found.exit_code)
     log.data(found.text)
     return found.exit_code
+
+
+def summarise(folder: RunFolder, *, exit_code: int) -> None:
+    """Leave summary.json on a run that was cut."""
+    _write(_read((folder.path,)), folder.path, (), exit_code=exit_code)
 
 
 def status(path: Path) -> Status:
@@ -133,16 +146,25 @@ def compare(
     return _read(paths, reference=reference, threshold=threshold, kinds=kinds)
 
 
-def report(paths: Sequence[Path], *, formats: Sequence[str], output: Path | None) -> Written:
+def report(
+    paths: Sequence[Path],
+    *,
+    formats: Sequence[str],
+    output: Path | None = None,
+    reference: str | None = None,
+    threshold: float | None = None,
+) -> Written:
     """Write the report on recorded runs into `output`, by default the first run's folder."""
     for name in formats:
-        if name not in FORMATS:
-            raise UsageError(f"There is no report format {name!r}. {nearest(name, FORMATS)}")
+        if name not in REPORTS:
+            raise UsageError(f"There is no report format {name!r}. {nearest(name, REPORTS)}")
     target = output or paths[0]
-    found = _read(paths, folder=target)
+    found = _read(paths, reference=reference, threshold=threshold)
+    if "md" in formats:
+        found = replace(found, context=replace(found.context, folder=target))
     with storage_errors(target):
         target.mkdir(parents=True, exist_ok=True)
-    files = _write(found, target, formats)
+    files = _write(found, target, formats, exit_code=found.exit_code)
     return Written(text=found.text, files=files, exit_code=found.exit_code)
 
 
@@ -167,9 +189,6 @@ def _read(
     reference: str | None = None,
     threshold: float | None = None,
     kinds: Collection[ContrastKind] = (),
-    folder: Path | None = None,
-    preparing_s: float | None = None,
-    more_rounds: str | None = None,
 ) -> Reading:
     runs = [_open(path) for path in paths]
     plans = [plan for plan, _ in runs]
@@ -178,31 +197,37 @@ def _read(
     comparison = judge(
         frame,
         environments=environments,
-        threshold=threshold or plans[0].threshold,
+        threshold=threshold or _shared_threshold(plans),
         reference=reference or _shared_reference(plans),
         kinds=kinds or None,
     )
-    context = _context(runs, comparison)
-    return Reading(
-        frame=frame,
-        comparison=comparison,
-        context=replace(context, folder=folder, preparing_s=preparing_s, command=more_rounds),
-    )
+    return Reading(frame=frame, comparison=comparison, context=_context(runs))
 
 
-def _context(runs: Sequence[tuple[Plan, list[Record]]], comparison: Comparison) -> Context:
+def _context(runs: Sequence[tuple[Plan, list[Record]]]) -> Context:
     hosts = {(record.host.cpu, record.host.cores) for _, records in runs for record in records}
     cpu, cores = hosts.pop() if len(hosts) == 1 else (None, None)
-    rounds = sum(plan.rounds for plan, _ in runs)
+    plans = {plan.run_id: plan for plan, _ in runs}.values()  # a copy of a run is that run
     return Context(
         environments=tuple(
-            {item.identifier: item for plan, _ in runs for item in plan.environments}.values()
+            {item.identifier: item for plan in plans for item in plan.environments}.values()
         ),
-        rounds=rounds,
+        rounds=sum(plan.rounds for plan in plans),
         cpu=cpu,
         cores=cores,
-        command_s=comparison.measuring_s / rounds * MORE_ROUNDS,
     )
+
+
+def _shared_threshold(plans: Sequence[Plan]) -> float:
+    """The threshold the runs were planned with; UsageError when they disagree."""
+    thresholds = {plan.threshold for plan in plans}
+    if len(thresholds) > 1:
+        told = ", ".join(words.percent(value) for value in sorted(thresholds))
+        raise UsageError(
+            f"These runs were planned with different thresholds: {told}.",
+            fix="Say which one counts with --threshold.",
+        )
+    return thresholds.pop()
 
 
 def _shared_reference(plans: Sequence[Plan]) -> str | None:
@@ -211,24 +236,20 @@ def _shared_reference(plans: Sequence[Plan]) -> str | None:
     return references.pop() if len(references) == 1 else None
 
 
-def _write(found: Reading, target: Path, formats: Collection[str]) -> tuple[Path, ...]:
-    summary = Summary(
-        schema=SUMMARY_SCHEMA,
-        exit_code=worst_exit_code([found.exit_code]),
-        comparison=found.comparison,
-    )
-    writers: dict[str, tuple[str, Callable[[Path], None]]] = {
-        "md": ("report.md", lambda path: write_report(path, _markdown(found).encode())),
-        "csv": ("timings.csv", lambda path: export(found.frame, path)),
-        "json": ("timings.json", lambda path: export(found.frame, path)),
-        "parquet": ("timings.parquet", lambda path: export(found.frame, path)),
-    }
+def _write(
+    found: Reading, target: Path, formats: Collection[str], *, exit_code: int
+) -> tuple[Path, ...]:
+    summary = Summary(schema=SUMMARY_SCHEMA, exit_code=exit_code, comparison=found.comparison)
     files = []
-    for name, write in (writers[one] for one in dict.fromkeys(formats)):
-        write(target / name)
-        files.append(target / name)
-    write_report(target / "summary.json", codec.encode(summary))
-    return (*files, target / "summary.json")
+    for name in dict.fromkeys(formats):
+        path = target / REPORTS[name]
+        if name == "md":
+            write_report(path, _markdown(found).encode())
+        else:
+            export(found.frame, path)
+        files.append(path)
+    write_report(target / SUMMARY, codec.encode(summary))
+    return (*files, target / SUMMARY)
 
 
 def _markdown(found: Reading) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -181,3 +183,83 @@ def test_full_disk_anywhere_is_a_message(
     monkeypatch.setattr(cli, "main", full)
     assert __main__.run(["list"]) == 5
     assert "The disk is full: some/file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["list", "--help", "run --help"])
+def test_reader_that_leaves_is_no_error(words: str) -> None:
+    """`stackrace list | head -1` ends quietly, with code 0."""
+    command = f"set -o pipefail; {sys.executable} -m orchestrator {words} | head -1 >/dev/null"
+    done = subprocess.run(
+        ["/bin/bash", "-c", command],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": ROOT, "PATH": "/usr/bin:/bin"},
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+def test_letters_that_the_locale_has_not(tmp_path: Path) -> None:
+    """A path with an umlaut on an ASCII terminal is shown escaped, not a crash."""
+    done = subprocess.run(
+        [sys.executable, "-m", "orchestrator", "status", "m\u00fcll"],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PYTHONPATH": ROOT, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0", "LC_ALL": "C"},
+    )
+    assert done.returncode == 2
+    assert "is not a run folder" in done.stderr
+
+
+@pytest.mark.parametrize("missing", ["signal.SIGKILL", "signal.SIGHUP", "os.pidfd_open"])
+def test_other_platforms_are_refused_plainly(missing: str) -> None:
+    """On a system without Linux's signals and calls: the refusal, code 5, no traceback."""
+    code = (
+        "import os, platform, signal, sys\n"
+        f"del {missing}\n"
+        "platform.system = lambda: 'Windows'\n"
+        "platform.machine = lambda: 'AMD64'\n"
+        "from orchestrator.__main__ import run\n"
+        "sys.exit(run(['list']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": ROOT},
+    )
+    assert done.returncode == 5
+    assert "this is Windows AMD64" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_signals_while_preparing(tmp_path: Path, number: signal.Signals, code: int) -> None:
+    """A signal before anything was measured ends the command with its code, and nothing is left."""
+    hanging = tmp_path / "python3.7"
+    hanging.write_text("#!/bin/sh\necho started > started\nexec sleep 60\n")
+    hanging.chmod(0o755)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "orchestrator", "prepare", "tf114"],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={
+            "PYTHONPATH": ROOT,
+            "PATH": f"{tmp_path}:/usr/bin:/bin",
+            "PYENV_ROOT": "/nowhere",
+            "HOME": str(tmp_path),
+            "STACKRACE_CACHE": str(tmp_path / "cache"),
+        },
+    )
+    for _ in range(1000):
+        if process.poll() is not None or list(tmp_path.rglob("started")):
+            break
+        time.sleep(0.02)
+    process.send_signal(number)
+    _, told = process.communicate(timeout=60)
+    assert (code, f"stackrace: exit code {code}") == (process.returncode, told.splitlines()[-1])
+    assert f"Stopped ({number.name})" in told

@@ -100,3 +100,18 @@ def test_estimate_grows_with_everything() -> None:
     assert 6 * 2 * one == pytest.approx(
         grid.estimate_s(grid.load(), select("quick"), environments=2, limits=limits)
     )
+
+
+def test_every_size_has_an_estimate() -> None:
+    """No case is estimated at nothing because its size is missing from the table."""
+    every = grid.load()
+    assert {case.size for case in grid.cases(every)} <= set(every.seconds)
+
+
+def test_sizes_that_will_not_fit_are_known_before() -> None:
+    """What a limit rules out by our own figures is named with the seconds it would need."""
+    limits = Limits(first_call_s=600, job_s=120)
+    assert {"medium-large": 450.0, "large-large": 2000.0} == grid.too_long(
+        grid.load(), select("seed"), limits
+    )
+    assert {} == grid.too_long(grid.load(), select("quick"), limits)

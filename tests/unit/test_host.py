@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import platform
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +28,7 @@ def cpuinfo(folder: Path, flags: str) -> Path:
 def test_other_platforms_are_refused(system: str, machine: str) -> None:
     """Anything but Linux x86-64 is refused, with the ways round it."""
     with pytest.raises(PlatformError, match=f"this is {system} {machine}") as caught:
-        host.check_platform(system, machine)
+        host.check_system(system, machine)
     assert "linux/amd64 container" in caught.value.fix
     assert caught.value.exit_code == 5
 
@@ -34,14 +36,14 @@ def test_other_platforms_are_refused(system: str, machine: str) -> None:
 def test_cpu_without_avx_is_refused(tmp_path: Path) -> None:
     """Old wheels need AVX: better said now than as an illegal instruction."""
     with pytest.raises(PlatformError, match="no AVX"):
-        host.check_platform("Linux", "x86_64", cpuinfo(tmp_path, "fpu sse4_2"))
+        host.check_cpu(cpuinfo(tmp_path, "fpu sse4_2"))
 
 
 def test_cpu_with_avx_is_accepted(tmp_path: Path) -> None:
     """A CPU with AVX passes; so does one that tells nothing."""
-    host.check_platform("Linux", "x86_64", cpuinfo(tmp_path, "fpu avx avx2"))
-    host.check_platform("Linux", "x86_64", tmp_path / "none")
-    assert host.check_platform("Linux", "x86_64", cpuinfo(tmp_path, "avx")) is None  # type: ignore[func-returns-value]
+    for path in (cpuinfo(tmp_path, "fpu avx avx2"), tmp_path / "none"):
+        host.check_cpu(path)
+    assert "avx" not in cpuinfo(tmp_path, "sse").read_text()
 
 
 def test_facts_of_this_machine(tmp_path: Path) -> None:
@@ -53,11 +55,29 @@ def test_facts_of_this_machine(tmp_path: Path) -> None:
     assert (None, None) == (found.governor, found.turbo)
 
 
-def test_machine_key_does_not_depend_on_the_name(tmp_path: Path) -> None:
-    """The same hardware gives the same key, whatever else differs."""
+def test_machine_key_is_hardware_and_nothing_else(tmp_path: Path) -> None:
+    """The key covers CPU model, cores and memory; flags may differ, the model may not."""
     first = host.facts(cpuinfo(tmp_path, "avx"), tmp_path)
-    second = host.facts(cpuinfo(tmp_path, "avx avx2"), tmp_path)
-    assert first.machine == second.machine
+    same = host.facts(cpuinfo(tmp_path, "avx avx2"), tmp_path)
+    other = cpuinfo(tmp_path, "avx")
+    other.write_text(other.read_text().replace("2 GHz", "3 GHz"))
+    assert first.machine == same.machine
+    assert first.machine != host.facts(other, tmp_path).machine
+
+
+def test_records_do_not_name_the_host(tmp_path: Path) -> None:
+    """The host's name is a digest: enough to tell two nodes apart."""
+    name = platform.node()
+    assert name
+    assert name not in host.facts(cpuinfo(tmp_path, "avx"), tmp_path).node
+
+
+def test_cores_of_a_container_are_its_quota(tmp_path: Path) -> None:
+    """A CPU quota below the number of cores is what counts."""
+    (tmp_path / "cpu.max").write_text("100000 100000\n")
+    assert host.facts(cpu_max=tmp_path / "cpu.max").cores == 1
+    (tmp_path / "cpu.max").write_text("max 100000\n")
+    assert host.facts(cpu_max=tmp_path / "cpu.max").cores == len(os.sched_getaffinity(0))
 
 
 def test_governor_and_turbo(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sys
@@ -106,6 +107,37 @@ def test_leftovers_of_a_worker_that_exited_are_ended(tmp_path: Path) -> None:
     assert [] == _survivors([int((tmp_path / "pid").read_text())])
 
 
+def test_orphans_in_a_session_of_their_own_are_ended(tmp_path: Path) -> None:
+    """Even what was orphaned and left the group carries the worker's mark."""
+    code = (
+        "import subprocess, sys\n"
+        "a = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'],"
+        " start_new_session=True)\n"
+        "open('pid', 'w').write(str(a.pid))"
+    )
+    worker(code, tmp_path)
+    assert [] == _survivors([int((tmp_path / "pid").read_text())])
+
+
+@pytest.mark.parametrize("fault", ["absent", errno.ENOSYS, errno.EPERM])
+def test_machines_without_pidfd(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: int | str
+) -> None:
+    """Old kernels, sandboxes and some Pythons have no pidfd: limits and exits work all the same."""
+
+    def refuse(_pid: int) -> int:
+        raise OSError(fault, "no pidfd here")
+
+    if isinstance(fault, str):
+        monkeypatch.delattr(os, "pidfd_open")
+    else:
+        monkeypatch.setattr(os, "pidfd_open", refuse)
+    assert worker("import sys; sys.exit(7)", tmp_path).exit_code == 7
+    limits = Limits(first_call_s=20.0, job_s=0.3)
+    code = "import time; time.sleep(60)"
+    assert worker(code, tmp_path, limits=limits).exceeded == "job"
+
+
 def test_output_goes_to_the_log(tmp_path: Path) -> None:
     """Both streams of a worker are in its log, whose tail can be read."""
     worker("import sys; print('out'); print('err', file=sys.stderr)", tmp_path)
@@ -176,7 +208,9 @@ def test_stop_all_ends_tools_of_other_threads(
 
     thread = threading.Thread(target=tool)
     thread.start()
-    while not process._live:
+    for _ in range(1000):
+        if process._live:
+            break
         time.sleep(0.01)
     process.stop_all()
     thread.join(timeout=30)

@@ -36,6 +36,7 @@ def of(**facts: object) -> Record:
         host=factories.HOST,
         before=LOAD,
         after=LOAD,
+        engine={"name": "local"},
     )
 
 
@@ -109,12 +110,27 @@ def test_first_call_limit() -> None:
     )
 
 
-def test_job_limit_wins_over_a_late_result() -> None:
-    """A worker that was stopped is timed out even if it left a result on its way."""
-    made = of(result=said(factories.result([0.1])), exceeded="job", last_phase="timed")
+def test_job_limit() -> None:
+    """A process that does not end in time is timed out, with the way to allow more."""
+    made = of(exit_code=None, signal=2, exceeded="job", last_phase="timed")
     assert made.outcome == "timed_out"
     assert "--max-job-seconds" in message(made)
     assert not made.redoable
+
+
+def test_whole_result_counts_however_the_process_ended() -> None:
+    """A TensorFlow that hangs or crashes at its exit has measured all the same."""
+    result = factories.result([0.1, 0.1])
+    hung = of(result=said(result), exit_code=None, signal=9, exceeded="job", last_phase="outputs")
+    assert ("ok", result, "SIGKILL") == (hung.outcome, hung.result, hung.signal)
+    assert hung.engine == {"name": "local", "stopped_for": "job"}
+    crashed = of(result=said(result), exit_code=None, signal=11)
+    assert ("ok", "SIGSEGV") == (crashed.outcome, crashed.signal)
+
+
+def test_half_a_result_does_not_count() -> None:
+    """What a stopped worker left unfinished is a time-out like any other."""
+    assert of(result=b"{", exceeded="job", exit_code=None, signal=9).outcome == "timed_out"
 
 
 def test_exit_without_a_result_is_a_crash() -> None:

@@ -89,9 +89,10 @@ def test_broken_environment_is_tried_three_times(plan: Plan, folder: RunFolder) 
     broken: dict[tuple[str, int], Outcome] = {
         ("tf20/tf.keras/graph", number): "environment_error" for number in (1, 2, 3)
     }
-    measure = Fake(plan, broken)
-    run.work_through(plan, folder, measure, Count())
+    measure, progress = Fake(plan, broken), Count()
+    run.work_through(plan, folder, measure, progress)
     assert len(measure.calls) == 2 * 2 * 3
+    assert progress.done == 4  # a redone job counts once
     found = attempts.by_key(folder.records())
     assert [3, 3] == [attempts.counting_attempt(block, found) for block in plan.blocks]
 

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.errors import InputError, StorageError, UsageError
-from orchestrator.store import RunFolder, storage_errors, write_once, write_report
+from orchestrator.store import RunFolder, rename_new, storage_errors, write_once, write_report
 from tests import factories
 
 
@@ -101,7 +101,9 @@ def test_record_without_its_label_is_not_a_record(tmp_path: Path) -> None:
         folder.records()
 
 
-@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(raw=st.binary(max_size=200))
 def test_rubbish_is_never_a_traceback(tmp_path_factory: pytest.TempPathFactory, raw: bytes) -> None:
     """Whatever stands in a record file, the answer is an InputError."""
@@ -141,7 +143,7 @@ def test_full_disk_is_told_apart() -> None:
         device.open("wb", buffering=0) as file,
     ):
         file.write(b"x")
-    assert "--resume" in caught.value.fix
+    assert "nothing that was measured is lost" in caught.value.fix
 
 
 def test_two_commands_never_measure_one_run(tmp_path: Path) -> None:
@@ -155,3 +157,12 @@ def test_two_commands_never_measure_one_run(tmp_path: Path) -> None:
         pytest.fail("the second claim must not succeed")
     with folder.claimed():
         assert folder.plan_path.exists()
+
+
+def test_without_hard_links_the_first_writer_wins_too(tmp_path: Path) -> None:
+    """Where links do not exist, a rename that replaces nothing does the same."""
+    (tmp_path / "1.tmp").write_bytes(b"1")
+    (tmp_path / "2.tmp").write_bytes(b"2")
+    assert rename_new(tmp_path / "1.tmp", tmp_path / "record")
+    assert not rename_new(tmp_path / "2.tmp", tmp_path / "record")
+    assert (tmp_path / "record").read_bytes() == b"1"
