@@ -101,7 +101,7 @@ _COLUMNS: Final[Mapping[str, tuple[pa.DataType, Callable[[_Row], object]]]] = {
     "started_wall_s": (NUMBER, _of_record(lambda record: record.start.wall)),
     "ended_wall_s": (NUMBER, _of_record(lambda record: record.end.wall)),
     "machine": (TEXT, _of_record(lambda record: record.host.machine)),
-    "hostname": (TEXT, _of_record(lambda record: record.host.hostname)),
+    "node": (TEXT, _of_record(lambda record: record.host.node)),
     "guest_digest": (TEXT, lambda row: row.guest_digest),
     "lock_digest": (TEXT, lambda row: row.environment.lock_digest),
     "python": (TEXT, lambda row: row.environment.python),
@@ -122,7 +122,8 @@ _COLUMNS: Final[Mapping[str, tuple[pa.DataType, Callable[[_Row], object]]]] = {
     "first_loss": (NUMBER, lambda row: row.result.losses[0] if row.result.losses else None),
     "last_loss": (NUMBER, lambda row: row.result.losses[-1] if row.result.losses else None),
     "outputs_digest": (TEXT, lambda row: row.result.outputs and row.result.outputs.digest),
-    "peak_rss_bytes": (COUNT, lambda row: max(row.result.rss_bytes, default=None)),
+    # Samples miss what is allocated between two of them; the kernel's high-water mark does not.
+    "peak_rss_bytes": (COUNT, lambda row: row.result.diagnostics.get("peak_rss_bytes")),
     "import_s": (NUMBER, lambda row: row.result.phases_s.import_),
     "data_s": (NUMBER, lambda row: row.result.phases_s.data),
     "build_s": (NUMBER, lambda row: row.result.phases_s.build),
@@ -146,7 +147,7 @@ def merge(runs: Sequence[tuple[Plan, Sequence[Record]]]) -> pd.DataFrame:
       lists `values_s warmup_s`; on the machine's clock `started_s ended_s`, since 1970
       `started_wall_s ended_wall_s`
     - numbers: `iterations_asked iterations_done parameters first_loss last_loss peak_rss_bytes`
-    - where: `machine hostname python tensorflow keras`, digests `guest_digest lock_digest
+    - where: `machine node python tensorflow keras`, digests `guest_digest lock_digest
       outputs_digest`
 
     Missing numbers are NaN or NA, missing texts None. Raises UsageError for runs that cannot be

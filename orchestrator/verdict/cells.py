@@ -74,7 +74,7 @@ def read(frame: pd.DataFrame) -> Cells:
     outcome[cell, column] = counting["outcome"].to_numpy(dtype=object)
     host = np.full(shape, NO_HOST, dtype=np.int64)
     host[cell, column] = np.where(
-        counting["machine"].isna(), NO_HOST, _codes(counting, ["run_id", "machine", "hostname"])
+        counting["machine"].isna(), NO_HOST, _codes(counting, ["run_id", "machine", "node"])
     )
     rows = first[list(Key._fields)].to_numpy(dtype=object)
     return Cells(

@@ -242,9 +242,9 @@ def _jobs(frame: pd.DataFrame) -> dict[str, int]:
 
 def _warnings(frame: pd.DataFrame) -> tuple[str, ...]:
     found = []
-    hosts = frame[["machine", "hostname"]].dropna().drop_duplicates()
+    hosts = frame[["machine", "node"]].dropna().drop_duplicates()
     if len(hosts) > 1:
-        names = ", ".join(sorted(set(hosts["hostname"])))
+        names = ", ".join(sorted(set(hosts["node"])))
         found.append(
             f"measured on {len(hosts)} machines ({names}); only processes of one machine are paired"
         )

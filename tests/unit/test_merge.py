@@ -52,8 +52,18 @@ def test_every_planned_job_is_a_row_with_its_facts() -> None:
     assert (row["outcome"], row["counts"], row["attempt"]) == ("ok", True, 1)
     assert (row["median_s"], row["values_s"], row["warmup_s"]) == (0.01, [0.01] * 3, [0.5, 0.4])
     assert (row["import_s"], row["build_s"], row["first_call_s"]) == (1.0, 0.2, 0.5)
-    assert (row["peak_rss_bytes"], row["first_loss"], row["last_loss"]) == (300, 0.7, 0.6)
-    assert (row["machine"], row["hostname"], row["lock_digest"]) == ("m0", "host0", "lock-tf20")
+    assert (row["first_loss"], row["last_loss"]) == (0.7, 0.6)
+    assert (row["machine"], row["node"], row["lock_digest"]) == ("m0", "node0", "lock-tf20")
+
+
+def test_the_peak_of_memory_is_the_kernels_and_never_the_highest_sample() -> None:
+    """Samples are taken every tenth iteration: without the high-water mark there is no peak."""
+    plan = small()
+    known = factories.result([0.01], diagnostics={"peak_rss_bytes": 900}, rss_bytes=(100, 300))
+    records = [factories.record(plan, plan.jobs[0], result=known), *whole(plan)[1:]]
+    frame = merge([(plan, records)])
+    assert only(frame, key=plan.jobs[0].key)["peak_rss_bytes"] == 900
+    assert frame["peak_rss_bytes"].isna().sum() == 3
 
 
 def test_rows_stand_in_the_order_of_rounds_cases_and_arms() -> None:

@@ -188,14 +188,14 @@ def test_blocks_of_two_runs_are_paired_within_each() -> None:
 def test_processes_of_two_machines_make_no_pair() -> None:
     """A block that was torn over two hosts is dropped, and the note says why."""
     plan = pair()
-    other = msgspec.structs.replace(factories.HOST, hostname="host1")
+    other = msgspec.structs.replace(factories.HOST, node="node1")
     records = factories.measured(plan, lambda _: 0.01)
     records[0] = msgspec.structs.replace(records[0], host=other)
     found = verdict(plan, records)
     assert found.contrasts[0].pairs == 5
     assert found.contrasts[0].notes == ("1 of 6 blocks dropped: not on one machine",)
     assert found.warnings == (
-        "measured on 2 machines (host0, host1); only processes of one machine are paired",
+        "measured on 2 machines (node0, node1); only processes of one machine are paired",
     )
 
 
