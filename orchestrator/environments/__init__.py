@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from orchestrator.environments import builder, cache, interpreters, locks
 from orchestrator.environments.builder import Job
 from orchestrator.environments.venv import VenvEnvironment
-from orchestrator.errors import EnvironmentFailedError, StackraceError
+from orchestrator.errors import EnvironmentFailedError, StackraceError, worst_exit_code
 from orchestrator.process import stop_all
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def prepare(
     """Find or make the environments of the rows, in parallel, and return them by identifier.
 
     `say` is told what takes time; it is called from several threads.
-    Raises one EnvironmentFailedError that names every row that failed, with its cause.
+    Raises one error that names every row that failed, with its cause: UsageError when a configured
+    interpreter is to blame, else what the causes are (EnvironmentFailedError, StorageError).
     """
     jobs, failures = _jobs(rows, variant, options)
     # Copies of a row share one environment, and a cached one costs nothing.
@@ -139,15 +140,17 @@ def _obtain(jobs: Sequence[Job], *, guest: Path, say: Callable[[str], None]) -> 
     }
 
 
-def _together(failures: Failures) -> EnvironmentFailedError:
+def _together(failures: Failures) -> StackraceError:
     """One error for all rows; rows that failed for the same reason are named together."""
+    worst = worst_exit_code(error.exit_code for error in failures.values())
+    kind = next(type(error) for error in failures.values() if error.exit_code == worst)
     causes: dict[tuple[str, str, str], list[str]] = {}
     for name, error in failures.items():
         causes.setdefault((error.what, error.why, error.fix), []).append(name)
     if len(causes) == 1:
         ((what, why, fix), names) = causes.popitem()
-        return EnvironmentFailedError(f"{', '.join(names)}: {what}", why=why, fix=fix)
-    return EnvironmentFailedError(
+        return kind(f"{', '.join(names)}: {what}", why=why, fix=fix)
+    return kind(
         f"{len(failures)} environments could not be prepared: {', '.join(failures)}.",
         why="\n".join(
             f"{', '.join(names)}: {what}" + (f"\n{why}" if why else "")

@@ -24,7 +24,7 @@ import pytest
 from orchestrator import environments, matrix
 from orchestrator.environments import cache
 from orchestrator.environments.venv import VenvEnvironment
-from orchestrator.errors import EnvironmentFailedError, StorageError
+from orchestrator.errors import EnvironmentFailedError, StackraceError, StorageError, UsageError
 
 if TYPE_CHECKING:
     from orchestrator.model.execution import Environment
@@ -111,6 +111,7 @@ class Bench:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.said: list[str] = []
+        self.interpreter = Path(sys.executable)
         self.guest = folder / "guest.py"
         self.guest.write_text(GUEST, encoding="utf-8")
         (folder / "locks").mkdir()
@@ -134,7 +135,7 @@ class Bench:
             guest=self.guest,
             options=environments.Options(
                 cache=self.folder / "cache",
-                interpreters={PYTHON: Path(sys.executable)},
+                interpreters={PYTHON: self.interpreter},
                 locks=self.folder / "locks",
                 free_bytes=lambda _: free_bytes,
             ),
@@ -277,9 +278,9 @@ def test_interrupted_build_leaves_nothing(bench: Bench) -> None:
     assert [] == bench.kept
 
 
-def failure(bench: Bench, *names: str, python: str = PYTHON) -> EnvironmentFailedError:
+def failure(bench: Bench, *names: str, python: str = PYTHON) -> StackraceError:
     """The error that preparing these rows ends with."""
-    with pytest.raises(EnvironmentFailedError) as caught:
+    with pytest.raises(StackraceError) as caught:
         bench.prepare(*names, python=python)
     return caught.value
 
@@ -324,6 +325,7 @@ def test_all_failures_are_named(bench: Bench) -> None:
     bench.lock(bench.pins.replace("1.0", "9.0"))
     bench.lock(f"example==1.0 \\\n    --hash=sha256:{'0' * 64}\n", name="tf20")
     error = failure(bench, "tf114", "tf20")
+    assert EnvironmentFailedError is type(error)
     assert "2 environments could not be prepared: tf114, tf20." == error.what
     assert "tf114: The index does not have a package" in error.why
     assert "tf20: A package is not the one" in error.why
@@ -336,6 +338,26 @@ def test_common_cause_is_said_once(bench: Bench) -> None:
     error = failure(bench, "tf114", "tf20", python="3.99")
     assert error.what.startswith("tf114, tf20: There is no Python 3.99")
     assert 1 == error.fix.count("pyenv install")
+
+
+def test_bad_configured_interpreter_is_the_users_to_mend(bench: Bench) -> None:
+    """A configured path that does not fit is a usage error."""
+    bench.interpreter = bench.folder / "none"
+    error = failure(bench, "tf114", "tf20")
+    assert (UsageError, 2) == (type(error), error.exit_code)
+    assert error.what.startswith(f"tf114, tf20: The Python {PYTHON} that is configured cannot")
+    assert "[interpreters]" in error.fix
+
+
+def test_worst_kind_of_several_causes_wins() -> None:
+    """Causes of several kinds end with the exit code that outranks the others."""
+    error = environments._together(
+        {"tf114": EnvironmentFailedError("no lock"), "tf20": UsageError("bad path")}
+    )
+    assert (UsageError, "2 environments could not be prepared: tf114, tf20.") == (
+        type(error),
+        error.what,
+    )
 
 
 def test_missing_lock_stops_before_building(bench: Bench) -> None:
