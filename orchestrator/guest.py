@@ -39,13 +39,16 @@ def digest() -> str:
 
 
 def build(folder: Path) -> Guest:
-    """Build the guest into `folder`, unless it is there already."""
+    """Build the guest into `folder`, in the cache, unless it is there already.
+
+    Raises UsageError or StorageError when the folder cannot be written.
+    """
     found = digest()
     path = folder / f"workloads-{found[:12]}.pyz"
     if not path.exists():
-        with store.storage_errors(path):
+        with store.storage_errors(path, fix=store.NAME_CACHE):
             folder.mkdir(parents=True, exist_ok=True)
-        store.write_once(path, _archive())
+        store.write_once(path, _archive(), fix=store.NAME_CACHE)
     return Guest(path=path, digest=found)
 
 

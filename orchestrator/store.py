@@ -38,6 +38,7 @@ REPORTS = {  # format -> file, in a run folder or wherever a report goes
     "parquet": "timings.parquet",
 }
 NAME_RESULTS = "Name another folder with --results DIR or STACKRACE_RESULTS."
+NAME_CACHE = "Name another folder with STACKRACE_CACHE."
 
 
 @contextmanager
@@ -57,10 +58,10 @@ def storage_errors(path: Path, *, fix: str = NAME_RESULTS) -> Iterator[None]:
         raise UsageError(f"{path} cannot be written: {error.strerror}.", fix=fix) from error
 
 
-def write_once(path: Path, raw: bytes) -> bool:
+def write_once(path: Path, raw: bytes, *, fix: str = NAME_RESULTS) -> bool:
     """Write a file that is never rewritten; false when it already exists."""
     temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    with storage_errors(path):
+    with storage_errors(path, fix=fix):
         try:
             with temporary.open("wb") as file:
                 file.write(raw)

@@ -14,6 +14,7 @@ from orchestrator.environments.builder import Job
 from orchestrator.environments.venv import VenvEnvironment
 from orchestrator.errors import EnvironmentFailedError, StackraceError, worst_exit_code
 from orchestrator.process import stop_all
+from orchestrator.store import NAME_CACHE, storage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -59,8 +60,9 @@ def prepare(
     distinct = {job.slot.name: job for job in jobs.values()}
     missing = [job for job in distinct.values() if job.slot.manifest() is None]
     if missing and not failures:
-        options.cache.mkdir(parents=True, exist_ok=True)
-        free = options.free_bytes(options.cache)
+        with storage_errors(options.cache, fix=NAME_CACHE):
+            options.cache.mkdir(parents=True, exist_ok=True)
+            free = options.free_bytes(options.cache)
         builder.check_space(missing, cache=options.cache, free_bytes=free)
         failures = _obtain(missing, guest=guest, say=say)
     if failures:

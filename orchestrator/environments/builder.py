@@ -79,8 +79,8 @@ def check_space(jobs: Iterable[Job], *, cache: Path, free_bytes: int) -> None:
 
 def _build(job: Job, guest: Path) -> None:
     log = job.slot.log
-    log.unlink(missing_ok=True)
     with job.slot.building() as folder:
+        log.unlink(missing_ok=True)
         where = folder.parent
         # The lock constrains the tools of source builds too (setuptools, wheel are in it).
         uv(

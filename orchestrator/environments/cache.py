@@ -6,7 +6,6 @@ probed. So a folder with the right name is whole, whatever interrupted its build
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import shutil
@@ -18,9 +17,10 @@ from uuid import uuid4
 import filelock
 import msgspec
 
-from orchestrator.errors import InputError, StorageError
+from orchestrator.errors import InputError
 from orchestrator.model import codec
 from orchestrator.model.names import Variant
+from orchestrator.store import NAME_CACHE, storage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,7 +89,7 @@ class Slot:
         `waiting` is called once when another command holds it; the wait ends with InterruptedError
         as soon as `stopping()`.
         """
-        with _cache_errors(self.environments):
+        with storage_errors(self.environments, fix=NAME_CACHE):
             self.environments.mkdir(parents=True, exist_ok=True)
             self.logs.mkdir(parents=True, exist_ok=True)
             lock = filelock.FileLock(self.environments / f".{self.name}.lock")
@@ -106,7 +106,7 @@ class Slot:
         """A temporary folder, gone afterwards unless `finish` was called with it."""
         temporary = self.environments / f".{self.name}.{uuid4().hex}.tmp"
         try:
-            with _cache_errors(self.environments):
+            with storage_errors(self.environments, fix=NAME_CACHE):
                 yield temporary
         finally:
             shutil.rmtree(temporary, ignore_errors=True)
@@ -142,22 +142,8 @@ def _acquire(
         waiting()
     while not lock.is_locked:
         if stopping():
-            raise InterruptedError(errno.EINTR, "stackrace is being stopped")
+            raise InterruptedError("stackrace is being stopped")
         try:
             lock.acquire(timeout=_WAIT_S)
         except filelock.Timeout:
             continue
-
-
-@contextmanager
-def _cache_errors(folder: Path) -> Iterator[None]:
-    try:
-        yield
-    except InterruptedError:
-        raise
-    except OSError as error:
-        raise StorageError(
-            f"{folder} cannot be written: {error.strerror}.",
-            why="The disk is full, or the folder belongs to somebody else.",
-            fix="Free some space, or name another folder with STACKRACE_CACHE.",
-        ) from error

@@ -112,6 +112,7 @@ class Bench:
         self.folder = folder
         self.said: list[str] = []
         self.interpreter = Path(sys.executable)
+        self.cache = folder / "cache"
         self.guest = folder / "guest.py"
         self.guest.write_text(GUEST, encoding="utf-8")
         (folder / "locks").mkdir()
@@ -134,7 +135,7 @@ class Bench:
             variant="cpu",
             guest=self.guest,
             options=environments.Options(
-                cache=self.folder / "cache",
+                cache=self.cache,
                 interpreters={PYTHON: self.interpreter},
                 locks=self.folder / "locks",
                 free_bytes=lambda _: free_bytes,
@@ -374,6 +375,22 @@ def test_too_little_space_is_said_before_building(bench: Bench) -> None:
     with pytest.raises(StorageError, match=f"has 900 MB free; .* may take {needed} MB"):
         bench.prepare("tf114", "tf20", "tf114", free_bytes=900_000_000)
     assert [] == bench.said
+
+
+def test_cache_where_nothing_can_be_made(bench: Bench) -> None:
+    """A cache folder that cannot be written is the user's to mend, and names its variable."""
+    bench.cache = Path("/proc/nope")
+    error = failure(bench, "tf114")
+    assert (UsageError, "Name another folder with STACKRACE_CACHE.") == (type(error), error.fix)
+    assert "/proc/nope cannot be written: No such file or directory." == error.what
+
+
+def test_cache_with_a_file_in_the_way(bench: Bench) -> None:
+    """What fails while a slot is claimed says the same."""
+    bench.cache.mkdir()
+    (bench.cache / "environments").write_text("in the way", encoding="utf-8")
+    error = failure(bench, "tf114")
+    assert (UsageError, "Name another folder with STACKRACE_CACHE.") == (type(error), error.fix)
 
 
 def test_cached_environments_need_no_space(bench: Bench) -> None:

@@ -84,8 +84,17 @@ def test_is_built_once(tmp_path: Path) -> None:
 def test_folder_that_cannot_be_made(tmp_path: Path) -> None:
     """A file where the folder should be is a message, not a traceback."""
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    with pytest.raises(UsageError, match="cannot be written"):
+    with pytest.raises(UsageError, match="cannot be written") as caught:
         guest.build(tmp_path / "file" / "guest")
+    assert "Name another folder with STACKRACE_CACHE." == caught.value.fix
+
+
+@pytest.mark.parametrize("folder", ["/proc/nope", "/proc/self"])
+def test_cache_that_takes_no_file(folder: str) -> None:
+    """A place that takes no folder or no file is a message that names the variable of the cache."""
+    with pytest.raises(UsageError, match=f"{folder}/.* cannot be written") as caught:
+        guest.build(Path(folder))
+    assert "Name another folder with STACKRACE_CACHE." == caught.value.fix
 
 
 def test_no_module_is_named_like_one_of_the_standard_library() -> None:
