@@ -1,5 +1,6 @@
 """What a request can ask for, each as the order of its steps."""
 
+from math import ceil
 from time import perf_counter
 
 from workloads import backend as backends
@@ -7,6 +8,8 @@ from workloads import checks, inputs, methods, models, protocol, timing
 
 # A per-step callback costs time itself: a few steps are timed with it, after the measurement.
 _DIAGNOSTIC_STEPS = 10
+# Watching a call adds milliseconds to it: from here on they do not matter.
+_TRUSTED_S = 1.0
 
 
 def load(request) -> list:
@@ -43,10 +46,10 @@ def measure(loaded, request, phases, result):
         method.once()
     start = perf_counter()
     phases.begin("warmup")
+    result["warmup_s"] = [_watched(backend, model, method, result)]
+    _check_speed(method, request, result["warmup_s"][0])
     until = start + request.budget_s * timing.WARMUP_SHARE
-    result["warmup_s"] = _warm_up(
-        backend, model, method, calls=request.warmup, until=until, result=result
-    )
+    result["warmup_s"] += _warm_up(method, calls=request.warmup - 1, until=until)
     phases.begin("timed")
     until = start + request.budget_s * timing.TIMED_SHARE
     _time(method, request, until, result)
@@ -77,20 +80,43 @@ def _check(backend, model, request, result):
         )
 
 
-def _warm_up(backend, model, method, *, calls, until, result):
-    """Seconds of the warm-up's calls. The first is watched from inside, so it is slow."""
+def _watched(backend, model, method, result):
+    """Seconds of the warm-up's first call, which is watched from inside, and so a bit slower."""
     with checks.Observer(backend, model) as seen:
         values = timing.repeat(method.once, at_most=1).values_s
     result["executed_as"] = seen.executed_as
     result["training_loop"] = seen.training_loop
     result["data_adapter"] = seen.data_adapter
     result["diagnostics"] = {"calls": dict(seen.calls, outer_eager=backend.executes_eagerly)}
+    return values[0]
+
+
+def _check_speed(method, request, call_s):
+    """Stopped (`timed_out`) when one call tells that the budget ends before the least is done."""
+    # What cannot be left out: the call that is over, one more for a fit over a dataset (see
+    # _warm_up), and the iterations that are timed.
+    calls = 1 + method.in_steps + min(request.minimum_iterations, request.iterations)
+    needed_s = calls * call_s
+    if call_s < _TRUSTED_S or needed_s <= request.budget_s:
+        return
+    enough_s = ceil(needed_s / timing.TIMED_SHARE)
+    raise protocol.Stopped(
+        "timed_out",
+        "too_slow",
+        f"One call takes {call_s:.1f} s. The {calls} that a measurement needs at least would take "
+        f"{needed_s:.0f} s, and a job has {request.budget_s:g} s: it was stopped after the first. "
+        f"Allow more with --max-job-seconds {enough_s}, or choose a smaller model or smaller data.",
+    )
+
+
+def _warm_up(method, *, calls, until):
+    """Seconds of the warm-up's other calls."""
     if method.in_steps:
         # One at least is not watched: how many steps will fit is computed from it.
-        return values + timing.grow(method.call, steps=max(1, calls - 1), until=until)
+        return timing.grow(method.call, steps=max(1, calls), until=until)
     if perf_counter() < until:
-        return values + timing.repeat(method.call, at_most=calls - 1, until=until).values_s
-    return values
+        return timing.repeat(method.call, at_most=calls, until=until).values_s
+    return []
 
 
 def _time(method, request, until, result):

@@ -92,6 +92,33 @@ def test_steps_are_cut_to_the_budget(python: Path, run_guest: RunGuest) -> None:
     assert result.timing.batch == 3
 
 
+@pytest.mark.parametrize(
+    ("source", "method", "calls"), [("numpy", "train_on_batch", 4), ("dataset", "fit", 5)]
+)
+def test_calls_too_slow_for_the_budget(
+    python: Path, run_guest: RunGuest, source: str, method: str, calls: int
+) -> None:
+    """When the least number of calls cannot fit, one call decides it, and tells what would do."""
+    fields = {"input": source, "method": method, "budget_s": 2.5}
+    ended = run_guest(python, fields, stub={"seconds": "1"})
+    failure = failure_of(ended)
+    result = ended.result
+    assert result is not None
+    assert (result.outcome, failure.kind) == ("timed_out", "too_slow")
+    assert ended.phases == PHASES[:5]
+    assert (len(result.warmup_s), result.values_s) == (1, ())
+    enough_s = math.ceil(calls * result.warmup_s[0] / 0.8)
+    assert f"One call takes {result.warmup_s[0]:.1f} s." in failure.message
+    assert f"--max-job-seconds {enough_s}," in failure.message
+
+
+def test_slow_calls_that_fit_are_measured(python: Path, run_guest: RunGuest) -> None:
+    """A slow call alone is no reason to stop."""
+    result = run_guest(python, {"iterations": 1, "warmup": 1}, stub={"seconds": "1"}).result
+    assert result is not None
+    assert result.outcome == "ok", result.failure
+
+
 def test_probe(python: Path, run_guest: RunGuest) -> None:
     """A probe needs no more than an environment and versions, and passes on a working pair."""
     ended = run_guest(python, {"action": "probe"})

@@ -12,6 +12,7 @@ REFUSAL = "tf.placeholder() is not compatible with eager execution."
 
 def _train() -> float:
     behaviour = os.environ.get("STUB_BEHAVIOUR", "")
+    time.sleep(float(os.environ.get("STUB_SECONDS", "0")))
     if behaviour == "refuse":
         raise RuntimeError(REFUSAL)
     if behaviour == "raise":
