@@ -47,6 +47,11 @@ def select(matrix: Matrix, names: Iterable[str]) -> tuple[Row, ...]:
     return tuple(chosen.values())
 
 
+def pythons(matrix: Matrix) -> set[str]:
+    """The versions of Python that rows use, such as `3.7`."""
+    return {row.python for row in matrix.rows.values()}
+
+
 def _copy(row: Row, number: int) -> Row:
     if number == 1:
         return row

@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from orchestrator.environments import downloads
-from orchestrator.errors import EnvironmentFailedError, UsageError
+from orchestrator.errors import EnvironmentFailedError, UsageError, nearest
 from orchestrator.process import ToolError, run_tool
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from orchestrator.environments.uv import Runner
 
@@ -63,6 +63,17 @@ class _Facts(msgspec.Struct, frozen=True):
     implementation: str
 
 
+def check_configured(configured: Iterable[str], *, versions: Collection[str]) -> None:
+    """UsageError when a version is configured that none of `versions` is: it would be ignored."""
+    for version in configured:
+        if version not in versions:
+            raise UsageError(
+                f"[interpreters] names Python {version!r}, which no environment uses. "
+                f"{nearest(version, versions)}".rstrip(),
+                fix="Correct the [interpreters] table of stackrace.toml, or remove the line.",
+            )
+
+
 def find(
     version: str,
     *,
@@ -77,8 +88,9 @@ def find(
     Raises EnvironmentFailedError that lists what was tried and every way to get one.
     """
     if version in configured:
-        return _configured(version, configured[version], run=run)
-    return first_fit(version, ways(version, downloads_folder, environ=environ, run=run), run=run)
+        return _configured(version, configured[version], environ=environ, run=run)
+    every = ways(version, downloads_folder, environ=environ, run=run)
+    return first_fit(version, every, environ=environ, run=run)
 
 
 def ways(
@@ -94,14 +106,20 @@ def ways(
     ]
 
 
-def first_fit(version: str, ways: Sequence[Way], *, run: Runner = run_tool) -> Interpreter:
+def first_fit(
+    version: str,
+    ways: Sequence[Way],
+    *,
+    environ: Mapping[str, str] = os.environ,
+    run: Runner = run_tool,
+) -> Interpreter:
     """The first candidate that runs and is what was asked for."""
     tried: list[str] = []
     for way in ways:
         count = len(tried)
         try:
             for path in way.candidates():
-                found = inspect(path, version, run=run)
+                found = inspect(path, version, environ=environ, run=run)
                 if isinstance(found, Interpreter):
                     return found
                 tried.append(f"{way.name}: {path} {found}")
@@ -116,14 +134,22 @@ def first_fit(version: str, ways: Sequence[Way], *, run: Runner = run_tool) -> I
     )
 
 
-def inspect(path: Path, version: str, *, run: Runner = run_tool) -> Interpreter | str:
+def inspect(
+    path: Path,
+    version: str,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    run: Runner = run_tool,
+) -> Interpreter | str:
     """The interpreter at `path`, or what is wrong with it, to be read after its path."""
+    # Workers get it too: a Python of an HPC module finds its own libpython only there.
+    libraries = {name: value for name, value in environ.items() if name == "LD_LIBRARY_PATH"}
     with tempfile.TemporaryDirectory(prefix="stackrace-python-") as name:
         log = Path(name) / "log"
         try:
             out = run(
                 [path, "-I", "-c", _SCRIPT],
-                env={"PATH": os.defpath},
+                env={"PATH": os.defpath, **libraries},
                 log=log,
                 timeout_s=_TIMEOUT_S,
             )
@@ -143,8 +169,10 @@ def inspect(path: Path, version: str, *, run: Runner = run_tool) -> Interpreter 
     return Interpreter(path=path.absolute(), version=facts.version, build=facts.build)
 
 
-def _configured(version: str, path: Path, *, run: Runner) -> Interpreter:
-    found = inspect(path, version, run=run)
+def _configured(
+    version: str, path: Path, *, environ: Mapping[str, str], run: Runner
+) -> Interpreter:
+    found = inspect(path, version, environ=environ, run=run)
     if isinstance(found, Interpreter):
         return found
     raise UsageError(

@@ -129,6 +129,30 @@ def test_configured_path_must_be_fit(tmp_path: Path) -> None:
         interpreters.find("3.7", configured={"3.7": other}, downloads_folder=tmp_path)
 
 
+def test_configured_version_that_nothing_uses() -> None:
+    """A version that no environment has would be ignored: it is refused, with the nearest."""
+    interpreters.check_configured(["3.8", "3.7"], versions={"3.7", "3.8"})
+    with pytest.raises(UsageError) as caught:
+        interpreters.check_configured(["3.7", "3.7.16"], versions={"3.7", "3.8"})
+    expected = "[interpreters] names Python '3.7.16', which no environment uses. Did you mean 3.7?"
+    assert expected == caught.value.what
+
+
+def test_libraries_of_a_module_are_found(tmp_path: Path) -> None:
+    """A Python that needs the user's LD_LIBRARY_PATH runs, and gets no other of the variables."""
+    answer = f"echo '{json.dumps(GOOD)}'"
+    needs = f'[ "$LD_LIBRARY_PATH" = /module/lib ] && [ -z "$PYTHONHOME" ] && {answer}'
+    python = script(tmp_path / "bin/python3.7", needs)
+    found = find(
+        "3.7",
+        tmp_path / "downloads",
+        PATH=str(python.parent),
+        LD_LIBRARY_PATH="/module/lib",
+        PYTHONHOME="/elsewhere",
+    )
+    assert python == found.path
+
+
 @pytest.mark.parametrize(
     ("facts", "expected"),
     [

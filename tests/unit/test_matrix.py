@@ -66,6 +66,13 @@ def test_all_rows_share_one_python() -> None:
     assert {"3.7"} == {row.python for row in matrix.load().rows.values()}
 
 
+def test_pythons_are_those_of_the_rows(tmp_path: Path) -> None:
+    """The versions that rows use, each once."""
+    other = ROW.replace("[old", "[new").replace('"3.7"', '"3.8"')
+    third = ROW.replace("[old", "[third")
+    assert {"3.7", "3.8"} == matrix.pythons(load(tmp_path, ROW + other + third))
+
+
 def test_native_mode_follows_the_major_release() -> None:
     """TensorFlow 1 comes in graph mode, TensorFlow 2 in eager mode."""
     for row in matrix.load().rows.values():
