@@ -4,7 +4,7 @@ from math import ceil
 from time import perf_counter
 
 from workloads import backend as backends
-from workloads import checks, inputs, methods, models, protocol, timing
+from workloads import checks, inputs, methods, models, protocol, refusals, timing
 
 # A per-step callback costs time itself: a few steps are timed with it, after the measurement.
 _DIAGNOSTIC_STEPS = 10
@@ -53,11 +53,13 @@ def measure(loaded, request, phases, result):
     phases.begin("timed")
     until = start + request.budget_s * timing.TIMED_SHARE
     _time(method, request, until, result)
-    phases.begin("outputs")
-    result["outputs"] = checks.outputs(model, feed.first.x)
+    with refusals.noted(result, "outputs"):
+        phases.begin("outputs")
+        result["outputs"] = checks.outputs(model, feed.first.x)
     if method.in_steps:
         room = request.budget_s * (1 - timing.TIMED_SHARE) / 2
-        result["diagnostics"]["step_s"] = _steps(backend, method, room, result)
+        with refusals.noted(result, "steps"):
+            result["diagnostics"]["step_s"] = _steps(backend, method, room, result)
 
 
 ACTIONS = {"measure": measure, "probe": probe}
@@ -149,5 +151,7 @@ def _steps(backend, method, room_s, result):
         lambda: begun.append(perf_counter()), lambda: ended.append(perf_counter())
     )
     fitting = int(room_s / result["values_s"][0])
-    method.call(max(1, min(_DIAGNOSTIC_STEPS, result["iterations"]["done"], fitting)), [callback])
+    steps = min(_DIAGNOSTIC_STEPS, result["iterations"]["done"], fitting)
+    if steps > 0:  # else the host would end the process, and the measurement with it
+        method.call(steps, [callback])
     return [end - begin for begin, end in zip(begun, ended)]

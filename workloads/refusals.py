@@ -1,7 +1,9 @@
-"""What an exception of TensorFlow or Keras means, where that is known.
+"""What an exception of TensorFlow or Keras means: an outcome, or no more than a note.
 
 Apart from `backend.py`, because it must work when importing TensorFlow is what failed.
 """
+
+from contextlib import contextmanager
 
 from workloads.protocol import Stopped
 
@@ -22,3 +24,12 @@ def stopped(error) -> Stopped:
     if any(known in message for known in _REFUSALS):
         return Stopped("unsupported", "refused", f"{kind}: {message}")
     return Stopped("failed", kind, message)
+
+
+@contextmanager
+def noted(result, name):
+    """Let what fails inside cost no more than itself: the values around it stay a measurement."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:
+        result.setdefault("diagnostics", {})[f"{name}_error"] = f"{type(error).__name__}: {error}"

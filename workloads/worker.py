@@ -43,7 +43,8 @@ def main():
         result["outcome"] = "ok"
     except (Exception, SystemExit) as error:  # a library that exits has failed; Ctrl-C passes
         _fail(result, refusals.stopped(error))
-    result.setdefault("metadata", {}).update(fingerprint.describe())
+    with refusals.noted(result, "fingerprint"):
+        result.setdefault("metadata", {}).update(fingerprint.describe())
     protocol.write_result(result_path, result)
 
 

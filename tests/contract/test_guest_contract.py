@@ -90,6 +90,7 @@ def test_steps_are_cut_to_the_budget(python: Path, run_guest: RunGuest) -> None:
     assert result.iterations == Iterations(asked=25, done=3)
     assert result.timing is not None
     assert result.timing.batch == 3
+    assert result.diagnostics["step_s"] == []
 
 
 @pytest.mark.parametrize(
@@ -117,6 +118,27 @@ def test_slow_calls_that_fit_are_measured(python: Path, run_guest: RunGuest) -> 
     result = run_guest(python, {"iterations": 1, "warmup": 1}, stub={"seconds": "1"}).result
     assert result is not None
     assert result.outcome == "ok", result.failure
+
+
+@pytest.mark.parametrize(
+    ("broken", "says"),
+    [
+        ("outputs", "ValueError: no outputs"),
+        ("steps", "ValueError: no callbacks"),
+        ("fingerprint", "TypeError: "),
+    ],
+)
+def test_what_fails_after_the_values_is_a_note(
+    python: Path, run_guest: RunGuest, broken: str, says: str
+) -> None:
+    """Measured values stay a measurement, whatever goes wrong with what is told besides."""
+    fields = {"input": "dataset", "method": "fit"}
+    result = run_guest(python, fields, stub={"broken": broken}).result
+    assert result is not None
+    assert result.outcome == "ok", result.failure
+    assert len(result.values_s) == 1
+    assert result.diagnostics[f"{broken}_error"].startswith(says)
+    assert result.metadata["tensorflow"]["version"] == "2.0.0"
 
 
 def test_probe(python: Path, run_guest: RunGuest) -> None:

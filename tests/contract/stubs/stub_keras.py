@@ -1,6 +1,7 @@
 """A Keras that computes nothing: `STUB_BEHAVIOUR` says what its training does instead."""
 
 import os
+import sys
 import time
 from types import SimpleNamespace
 from typing import Any, Callable, List
@@ -69,6 +70,8 @@ class _Model:
 
     def fit(self, *_: Any, steps_per_epoch: int = 1, callbacks: Any = (), **__: Any) -> Any:
         loss = 0.0
+        if callbacks and os.environ.get("STUB_BROKEN") == "steps":
+            raise ValueError("no callbacks")
         for step in range(steps_per_epoch):
             for callback in callbacks:
                 callback.on_batch_begin(step)
@@ -78,6 +81,11 @@ class _Model:
         return SimpleNamespace(history={"loss": [loss]})
 
     def predict_on_batch(self, x: Array) -> Array:
+        broken = os.environ.get("STUB_BROKEN")
+        if broken == "outputs":
+            raise ValueError("no outputs")
+        if broken == "fingerprint":
+            sys.path.append(object())  # type: ignore[arg-type]
         return Array([0.25] * len(x), (len(x), 1))
 
     def save(self, path: str) -> None:
