@@ -53,6 +53,7 @@ def measure(loaded, request, phases, result):
     phases.begin("timed")
     until = start + request.budget_s * timing.TIMED_SHARE
     _time(method, request, until, result)
+    result["diagnostics"]["peak_rss_bytes"] = timing.peak_rss_bytes()
     with refusals.noted(result, "outputs"):
         phases.begin("outputs")
         result["outputs"] = checks.outputs(model, feed.first.x)
