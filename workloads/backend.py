@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from workloads import fingerprint
 from workloads.protocol import Stopped
 
 # The first Keras package that only redirects to tf.keras, and so takes what tf.keras takes.
@@ -192,7 +193,7 @@ def describe(backend) -> dict:
             "api": backend.api,
             "version": keras.__version__,
             "module": keras.__name__,
-            "file": getattr(keras, "__file__", None),
+            "file": fingerprint.portable(keras.__file__) if hasattr(keras, "__file__") else None,
             "float": keras.backend.floatx(),
             "image_data_format": keras.backend.image_data_format(),
         },

@@ -4,23 +4,36 @@ import os
 import platform
 import sys
 
-# Variables that can change what is measured. Of others only the names are kept: results are shared,
-# and a value may be a secret.
-_TELLING = (
+# Variables that change what TensorFlow does. Of others only the names are kept: results are shared,
+# and a value may be a secret or somebody's name. The host's list of what a worker gets has the same
+# prefixes; a contract test holds the two together.
+TELLING = (
     "CUDA_",
     "GOTO_",
-    "KERAS_",
     "KMP_",
-    "LD_",
-    "MALLOC_",
     "MKL_",
-    "NVIDIA_",
     "OMP_",
     "OPENBLAS_",
-    "PYTHON",
-    "TF_",
+    "TF_AUTOTUNE",
+    "TF_CPP_",
+    "TF_CUDA_",
+    "TF_CUDNN_",
+    "TF_DETERMINISTIC",
+    "TF_DISABLE_",
+    "TF_ENABLE_",
+    "TF_FORCE_",
+    "TF_GPU_",
+    "TF_INTER",
+    "TF_INTRA",
+    "TF_LAYOUT",
+    "TF_NUM_",
+    "TF_ONEDNN_",
+    "TF_USE_",
+    "TF_XLA_",
     "XLA_",
 )
+# The host's mark on all processes of a job: it says nothing about the measurement.
+_MARK = "STACKRACE_JOB"
 
 
 def describe() -> dict:
@@ -31,13 +44,23 @@ def describe() -> dict:
             "implementation": platform.python_implementation(),
             "build": " ".join(platform.python_build()),
             "compiler": platform.python_compiler(),
-            "executable": sys.executable,
         },
         "packages": packages(),
         "cores": len(os.sched_getaffinity(0)),
-        "flags": {n: v for n, v in sorted(os.environ.items()) if n.startswith(_TELLING)},
-        "variables": sorted(os.environ),
+        "flags": {n: v for n, v in sorted(os.environ.items()) if n.startswith(TELLING)},
+        "variables": sorted(n for n in os.environ if n != _MARK),
     }
+
+
+def portable(path) -> str:
+    """`path` without what is only true for this machine: below the environment, or a module path.
+
+    It still tells which of several installed files this is.
+    """
+    for folder in [sys.prefix, *sys.path]:
+        if folder and path.startswith(os.path.join(folder, "")):
+            return os.path.relpath(path, folder)
+    return os.path.basename(path)
 
 
 def packages() -> dict:

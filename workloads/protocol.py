@@ -7,6 +7,8 @@ and never imports; a contract test holds the two together.
 import json
 import math
 import os
+import pwd
+import re
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
 REQUEST_SCHEMA = "stackrace.request/1"
@@ -144,7 +146,7 @@ def announce(phase_path, name):
 def write_result(path, result):
     """Leave a complete result or none: temporary name, fsync, rename."""
     nulls = {}
-    body = _jsonable(dict(result, schema=RESULT_SCHEMA), "", nulls)
+    body = _jsonable(dict(result, schema=RESULT_SCHEMA), "", nulls, _home())
     body["nulls"] = nulls
     temporary = f"{path}.{os.getpid()}.tmp"
     with open(temporary, "w", encoding="utf-8") as file:
@@ -154,21 +156,36 @@ def write_result(path, result):
     os.replace(temporary, path)
 
 
-def _jsonable(value: Any, field, nulls):
+def _jsonable(value: Any, field, nulls, home):
     """`value` as JSON can hold it; why a number became null goes to `nulls`, by field."""
     if isinstance(value, dict):
         return {
-            _text(str(key)): _jsonable(item, f"{field}.{key}" if field else str(key), nulls)
+            _text(str(key), home): _jsonable(
+                item, f"{field}.{key}" if field else str(key), nulls, home
+            )
             for key, item in value.items()
         }
     if isinstance(value, (list, tuple)):
-        return [_jsonable(item, field, nulls) for item in value]
+        return [_jsonable(item, field, nulls, home) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         nulls.setdefault(field, f"{value} is not a finite number")
         return None
-    return _text(value) if isinstance(value, str) else value
+    return _text(value, home) if isinstance(value, str) else value
 
 
-def _text(value) -> str:
-    """Paths and variables may hold bytes that are no text; JSON readers refuse those."""
-    return value.encode("utf-8", "backslashreplace").decode("utf-8")
+def _text(value, home) -> str:
+    """Paths and variables may hold bytes that are no text; JSON readers refuse those.
+
+    Tracebacks, messages and settings hold paths below the user's home: results are shared, so its
+    name stays behind.
+    """
+    return home.sub("~", value).encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _home():
+    """Return a pattern of the user's home; HOME is the job's own, so the accounts are asked."""
+    try:
+        folder = pwd.getpwuid(os.getuid()).pw_dir.rstrip("/")
+    except KeyError:  # in a container, a user without an account
+        folder = ""
+    return re.compile(re.escape(folder) + r"(?![\w.-])" if folder else "(?!)")

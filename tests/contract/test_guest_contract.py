@@ -48,10 +48,35 @@ def test_measures(python: Path, run_guest: RunGuest) -> None:
     assert result.executed_as == "op by op"
     assert result.outputs is not None
     assert result.outputs.summary == {"mean": 0.25, "std": 0.0, "min": 0.25, "max": 0.25}
+    assert result.diagnostics["peak_rss_bytes"] >= max(result.rss_bytes)
     assert result.nulls == {}
     assert result.metadata["tensorflow"]["version"] == "2.0.0"
     expected = "tensorflow.python.keras.optimizer_v2.adam.Adam"
     assert result.metadata["keras"]["optimizer"] == expected
+
+
+def test_settings_are_told_and_the_user_is_not(
+    python: Path, run_guest: RunGuest, variables: dict[str, str]
+) -> None:
+    """A result has the settings that matter, and of this machine's paths and names none."""
+    variables.update(HOME="/home/somebody", KERAS_HOME="/home/somebody/.keras", TF_NUM_X="2")
+    variables.update(TF_VAR_region="moon", LD_LIBRARY_PATH="/home/somebody/lib")
+    result = run_guest(python, {"api": "keras"}).result
+    assert result is not None
+    assert result.metadata["flags"] == {"CUDA_VISIBLE_DEVICES": "-1", "TF_NUM_X": "2"}
+    assert set(variables) - set(result.metadata["variables"]) == set()
+    assert "STACKRACE_JOB" not in result.metadata["variables"]  # although the host sets it
+    assert result.metadata["keras"]["file"] == "keras.py"
+    assert str(python.parent) not in str(result.metadata)
+
+
+def test_peak_memory_is_the_guests_own(python: Path, run_guest: RunGuest) -> None:
+    """What the host holds is not taken for the guest's."""
+    held = bytearray(128 * 2**20)
+    held[:: 2**12] = b"x" * len(held[:: 2**12])
+    result = run_guest(python).result
+    assert result is not None
+    assert result.diagnostics["peak_rss_bytes"] < len(held)
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
+import pwd
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 import pytest
 
+from orchestrator.environments.variables import ALLOWED, worker_variables
 from orchestrator.model import codec, names, request
 from orchestrator.model.result import RESULT_SCHEMA, Result
 
@@ -81,6 +84,29 @@ def test_numbers_and_texts_that_json_cannot_hold(protocol: Any, tmp_path: Path) 
     assert expected == read.nulls
     assert read.metadata == {"flags": {"TF_X": "\\udcff"}}
     assert [path] == list(tmp_path.iterdir())
+
+
+def test_the_home_of_the_user_is_not_told(protocol: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    """Texts from anywhere in a result say `~`, and paths that only begin alike stay whole."""
+    path = tmp_path / "result.json"
+    home = pwd.getpwuid(os.getuid()).pw_dir
+    told = f'File "{home}/venv/keras.py", HOME={home}, {home}2/x'
+    failure = {"kind": "OSError", "message": home, "traceback": told}
+    protocol.write_result(path, {"outcome": "failed", "failure": failure})
+    read = codec.decode(path.read_bytes(), Result, source=path, schema=RESULT_SCHEMA)
+    assert read.failure is not None
+    expected = f'File "~/venv/keras.py", HOME=~, {home}2/x'
+    assert ("~", expected) == (read.failure.message, read.failure.traceback)
+
+
+def test_telling_variables_are_those_that_a_worker_gets(tmp_path: Path) -> None:
+    """The guest records the settings that the host lets through, and lists no other."""
+    telling = importlib.import_module("workloads.fingerprint").TELLING
+    told = {f"{prefix}X": "1" for prefix in telling}
+    assert told.items() <= worker_variables(told, home=tmp_path, device="gpu").items()
+    passed = {pattern[:-1] for pattern in ALLOWED if pattern.endswith("*")}
+    changes_no_number = {"LC_", "SSL_CERT_"}
+    assert passed - changes_no_number == set(telling)
 
 
 def test_a_failed_write_leaves_the_old_name_alone(protocol: Any, tmp_path: Path) -> None:  # noqa: ANN401
