@@ -91,6 +91,8 @@ def _build(job: Job, guest: Path) -> None:
         uv(
             [
                 *("pip", "sync", "--require-hashes", "--compile-bytecode"),
+                # Symbolic links would break when uv's cache is cleaned; uv copies where it must.
+                *("--link-mode", "hardlink"),
                 # Hashes make it safe to take a file from whichever index has it.
                 *("--index-strategy", "unsafe-best-match"),
                 *("--build-constraints", job.lock.path),

@@ -30,6 +30,7 @@ DROPPED = frozenset(
         "UV_CONSTRAINT",
         "UV_EXCLUDE",
         "UV_EXCLUDE_NEWER",
+        "UV_LINK_MODE",
         "UV_NO_BINARY",
         "UV_NO_BINARY_PACKAGE",
         "UV_NO_VERIFY_HASHES",

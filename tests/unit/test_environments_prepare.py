@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import platform
+import shutil
 import signal
 import subprocess
 import sys
@@ -208,6 +209,17 @@ def test_rows_get_environments_of_their_own(bench: Bench) -> None:
     assert _folder(found["tf114"]) == _folder(found["tf114-2"])
     assert _folder(found["tf114"]) != _folder(found["tf20"])
     assert 2 == bench.probes
+
+
+def test_environment_outlives_uvs_cache(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An environment holds files of its own, whatever the user's uv would link them with."""
+    monkeypatch.setenv("UV_LINK_MODE", "symlink")
+    folder = _folder(bench.prepare("tf114")["tf114"])
+    shutil.rmtree(tmp_path / "uv")
+    (module,) = folder.glob("lib/*/site-packages/example.py")
+    assert module.is_file()
 
 
 def test_another_lock_is_another_environment(bench: Bench) -> None:
