@@ -24,13 +24,28 @@ ALLOWED = (
     "MKL_*",
     "OPENBLAS_*",
     "GOTO_*",
-    "TF_*",
     "XLA_*",
     "CUDA_*",
     "SSL_CERT_*",
+    # Not TF_*: Terraform and OpenTofu share the prefix, and keep secrets in it, which must not
+    # reach a record.
+    "TF_AUTOTUNE*",
+    "TF_CPP_*",
+    "TF_CUDA_*",
+    "TF_CUDNN_*",
+    "TF_DETERMINISTIC*",
+    "TF_DISABLE_*",
+    "TF_ENABLE_*",
+    "TF_FORCE_*",
+    "TF_GPU_*",
+    "TF_INTER*",
+    "TF_INTRA*",
+    "TF_LAYOUT*",
+    "TF_NUM_*",
+    "TF_ONEDNN_*",
+    "TF_USE_*",
+    "TF_XLA_*",
 )
-# Terraform shares TensorFlow's prefix, and keeps secrets in it: they must not reach a record.
-NOT_TENSORFLOW = ("TF_VAR_*", "TF_TOKEN_*", "TF_CLI_*", "TF_HTTP_*", "TF_WORKSPACE", "TF_LOG*")
 
 
 def worker_variables(user: Mapping[str, str], *, home: Path, device: Device) -> dict[str, str]:
@@ -41,7 +56,7 @@ def worker_variables(user: Mapping[str, str], *, home: Path, device: Device) -> 
     kept = {
         name: value
         for name, value in user.items()
-        if _matches(name, ALLOWED) and not _matches(name, NOT_TENSORFLOW)
+        if any(fnmatchcase(name, pattern) for pattern in ALLOWED)
     }
     kept |= {
         "HOME": str(home),
@@ -52,7 +67,3 @@ def worker_variables(user: Mapping[str, str], *, home: Path, device: Device) -> 
     if device == "cpu":
         kept["CUDA_VISIBLE_DEVICES"] = "-1"
     return kept
-
-
-def _matches(name: str, patterns: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)

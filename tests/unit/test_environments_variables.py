@@ -28,6 +28,21 @@ SET_ALWAYS = {"HOME", "KERAS_HOME", "PYTHONHASHSEED", "PYTHONNOUSERSITE"}
         "OPENBLAS_NUM_THREADS",
         "GOTO_NUM_THREADS",
         "TF_CPP_MIN_LOG_LEVEL",
+        "TF_XLA_FLAGS",
+        "TF_NUM_INTEROP_THREADS",
+        "TF_ENABLE_ONEDNN_OPTS",
+        "TF_DISABLE_MKL",
+        "TF_GPU_THREAD_MODE",
+        "TF_CUDNN_DETERMINISTIC",
+        "TF_CUDA_PATHS",
+        "TF_DETERMINISTIC_OPS",
+        "TF_FORCE_GPU_ALLOW_GROWTH",
+        "TF_USE_CUDNN_BATCHNORM_SPATIAL_PERSISTENT",
+        "TF_AUTOTUNE_THRESHOLD",
+        "TF_LAYOUT_OPTIMIZER",
+        "TF_ONEDNN_VERBOSE",
+        "TF_INTRA_OP_PARALLELISM",
+        "TF_INTER_OP_PARALLELISM",
         "XLA_FLAGS",
         "CUDA_CACHE_PATH",
         "SSL_CERT_FILE",
@@ -49,6 +64,9 @@ def test_worker_keeps(name: str) -> None:
         "AWS_SECRET_ACCESS_KEY",
         "TF_VAR_database_password",  # Terraform's, not TensorFlow's
         "TF_TOKEN_app_terraform_io",
+        "TF_ENCRYPTION",  # OpenTofu's
+        "TF_PASSWORD",
+        "TF_INPUT",
         "path",
     ],
 )
@@ -91,7 +109,7 @@ def test_uv_keeps_the_users_index_and_network() -> None:
 def test_uv_does_not_get_what_changes_the_installation() -> None:
     """Another interpreter, another target, constraints and skipped hashes are not for us."""
     names = ("UV_PYTHON", "VIRTUAL_ENV", "PYTHONPATH", "PYTHONHOME", "UV_CONSTRAINT")
-    assert {} == uv.variables(dict.fromkeys((*names, "UV_NO_VERIFY_HASHES"), "x"))
+    assert {} == uv.variables(dict.fromkeys((*names, "UV_NO_VERIFY_HASHES", "UV_LINK_MODE"), "x"))
 
 
 def test_pips_index_is_meant_for_uv_too() -> None:
