@@ -45,21 +45,19 @@ def select(
     arm_globs: Sequence[str] = (),
     rounds: int | None = None,
 ) -> Selection:
-    """What to run. A glob picks among the preset's cases; one that names none of them, among all.
+    """What to run: the preset's cases and arms, or what the globs name.
 
-    `arm_globs` are over `api/mode`. UsageError when a glob matches nothing, with the reason.
+    A case glob picks among all cases of the preset's sizes; one that names none of them, among the
+    whole grid. An arm glob, over `api/mode`, picks among all arms. UsageError when a glob matches
+    nothing, with the reason.
     """
-    names = [case.name for case in cases(grid)]
+    every = [case.name for case in cases(grid)]
+    near = [case.name for case in _cases(grid, chosen.sizes, get_args(Input), get_args(Method))]
     own = [case.name for case in _cases(grid, chosen.sizes, chosen.inputs, chosen.methods)]
-    picked = _pick(case_globs, own, names, lambda glob: _no_case(grid, glob, names))
+    picked = _pick(case_globs, [near, every], lambda glob: _no_case(grid, glob, every)) or {*own}
     forms = [f"{api}/{mode}" for api in get_args(Api) for mode in get_args(Mode)]
-    own_forms = [f"{api}/{mode}" for api in chosen.apis for mode in chosen.modes]
-    picked_forms = _pick(
-        arm_globs,
-        own_forms,
-        forms,
-        lambda glob: UsageError(f"No arm matches {glob!r}. {nearest(glob, forms)}"),
-    )
+    own_forms = {f"{api}/{mode}" for api in chosen.apis for mode in chosen.modes}
+    picked_forms = _pick(arm_globs, [forms], lambda glob: _no_arm(glob, forms)) or own_forms
     return Selection(
         cases=tuple(case for case in cases(grid) if case.name in picked),
         forms=tuple(
@@ -97,14 +95,14 @@ def too_long(grid: Grid, selection: Selection, limits: Limits) -> dict[str, floa
 
 
 def _pick(
-    globs: Sequence[str], own: list[str], every: list[str], none: Callable[[str], UsageError]
+    globs: Sequence[str], pools: Sequence[list[str]], none: Callable[[str], UsageError]
 ) -> set[str]:
+    """What each glob matches in the first pool where it matches anything."""
     picked: set[str] = set()
-    for glob in globs or ["*"]:
-        found = [name for name in own if fnmatchcase(name, glob)] or [
-            name for name in every if fnmatchcase(name, glob)
-        ]
-        if not found:
+    for glob in globs:
+        matches = [[name for name in pool if fnmatchcase(name, glob)] for pool in pools]
+        found = next(filter(None, matches), None)
+        if found is None:
             raise none(glob)
         picked.update(found)
     return picked
@@ -161,3 +159,7 @@ def _no_case(grid: Grid, glob: str, names: list[str]) -> UsageError:
         fix="A case is model-data/input/method, such as small-small/numpy/fit; '*' crosses '/'. "
         "`stackrace list` shows every case.",
     )
+
+
+def _no_arm(glob: str, forms: list[str]) -> UsageError:
+    return UsageError(f"No arm matches {glob!r}. {nearest(glob, forms)}")

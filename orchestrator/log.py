@@ -83,14 +83,16 @@ class _Lines:
         self._title = title
         self._total = total
         self._done = 0
-        self._said = time.monotonic()
+        self._began = self._said = time.monotonic()
 
     def advance(self, text: str) -> None:
         self._done += 1
         finished = self._done == self._total
         if finished or time.monotonic() - self._said >= QUIET_S:
             self._said = time.monotonic()
-            talk(f"{self._title}: {self._done} of {self._total}  {text}")
+            left = (self._said - self._began) / self._done * (self._total - self._done)
+            rest = "" if finished else f"  about {max(1, round(left / 60))} min left"
+            talk(f"{self._title}: {self._done} of {self._total}{rest}  {text}")
 
 
 @contextmanager
@@ -104,16 +106,21 @@ def _bar(title: str, total: int) -> Iterator[Progress]:
         TimeRemainingColumn,
     )
     from rich.progress import Progress as RichProgress  # noqa: PLC0415
+    from rich.table import Column  # noqa: PLC0415
 
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=20),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        TextColumn("{task.fields[note]}"),
+        TextColumn(
+            "{task.fields[note]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        ),
     )
     # Drawn only when something ends: the host rests while a job measures.
-    with RichProgress(*columns, console=Console(stderr=True), auto_refresh=False) as rich:
+    with RichProgress(
+        *columns, console=Console(stderr=True), auto_refresh=False, expand=True
+    ) as rich:
         task = rich.add_task(title, total=total, note="")
 
         class Bar:

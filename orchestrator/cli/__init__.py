@@ -27,7 +27,8 @@ class Commands(click.Group):
         """Find the command; UsageError names the nearest one."""
         name = args[0]
         if self.get_command(ctx, name) is None and not name.startswith("-"):
-            raise UsageError(f"There is no command {name!r}. {nearest(name, self.commands)}")
+            shown = [known for known, command in self.commands.items() if not command.hidden]
+            raise UsageError(f"There is no command {name!r}. {nearest(name, shown)}")
         return super().resolve_command(ctx, args)
 
 
@@ -37,14 +38,14 @@ class Commands(click.Group):
 )
 @click.version_option(__version__, prog_name="stackrace")
 def stackrace() -> None:
-    r"""Is my model slower on another TensorFlow/Keras version, in which configuration, by how much,
+    """Is my model slower on another TensorFlow/Keras version, in which configuration, by how much,
     and how sure are we? stackrace builds one environment per version pair, races them interleaved
     on this machine, and says what the timings show.
 
     \b
     stackrace run tf114 tf20          which is faster, and how surely
     stackrace list                    environments, presets, cases
-    """
+    """  # noqa: D301 - click's mark is a backspace, not a backslash
 
 
 for command in (

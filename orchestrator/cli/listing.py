@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import click
 
 from orchestrator import log
-from orchestrator.model import codec
+from orchestrator.model import codec, phrases
 from orchestrator.report import words
 
 if TYPE_CHECKING:
     from orchestrator.model.catalogue import Catalogue, ListedPreset
+
+WIDTH = 100
 
 
 @click.command("list")
@@ -33,15 +36,18 @@ def render(found: Catalogue) -> str:
             f"  {row.identifier:<7} TensorFlow {row.tensorflow:<7} Keras {row.keras:<6} "
             f"Python {row.python}  default {row.native_mode:<6} {row.size_mb:>5} MB"
         )
-        lines += [f"          not: {reason}" for reason in dict.fromkeys(row.impossible)]
+        for reason in row.impossible:
+            lines += textwrap.wrap(
+                f"not {reason}", WIDTH, initial_indent=" " * 10, subsequent_indent=" " * 14
+            )
     lines += ["", "Presets (--preset NAME; jobs, time and disk for two environments)"]
     lines += [_preset(preset) for preset in found.presets]
     lines += [
         "",
         "Arms (--arm GLOB): " + ", ".join(found.arms),
         "",
-        "Cases (--case GLOB; model-data/input/method, '*' crosses '/')",
-        *_columns(found.cases, 3),
+        "Cases (--case GLOB), as size/input/method; in a glob '*' crosses '/'",
+        *_cases(found.cases),
         "",
         "Contrasts (stackrace compare RUN --contrast KIND): " + ", ".join(found.contrasts),
     ]
@@ -52,13 +58,24 @@ def _preset(preset: ListedPreset) -> str:
     name = f"{preset.name}{' (default)' if preset.default else ''}"
     return (
         f"  {name:<16} {preset.summary}\n"
-        f"  {'':<16} {words.count(preset.cases, 'case')}, {words.count(preset.rounds, 'round')}, "
-        f"{words.count(preset.jobs, 'job')}, about {words.roughly(preset.estimate_s)}, "
+        f"  {'':<16} {phrases.count(preset.cases, 'case')}, "
+        f"{phrases.count(preset.rounds, 'round')}, {phrases.count(preset.jobs, 'job')}, "
+        f"about {words.roughly(preset.estimate_s)}, "
         f"{preset.disk_mb / 1000:.1f} GB of environments"
     )
 
 
-def _columns(names: tuple[str, ...], count: int) -> list[str]:
-    width = max(map(len, names)) + 2
-    rows = [names[start : start + count] for start in range(0, len(names), count)]
-    return ["  " + "".join(f"{name:<{width}}" for name in row).rstrip() for row in rows]
+def _cases(names: tuple[str, ...]) -> list[str]:
+    """The grid by its axes: every size with every input and method."""
+    axes = [
+        dict.fromkeys(parts) for parts in zip(*(name.split("/") for name in names), strict=True)
+    ]
+    lines = []
+    for title, values in zip(("sizes", "inputs", "methods"), axes, strict=True):
+        lines += textwrap.wrap(
+            f"{title:<8} {', '.join(values)}",
+            WIDTH,
+            initial_indent="  ",
+            subsequent_indent=" " * 11,
+        )
+    return lines

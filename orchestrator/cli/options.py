@@ -41,12 +41,12 @@ threshold = click.option(
     "--threshold",
     type=Threshold(),
     metavar="PERCENT",
-    help="Smaller differences do not matter to you [2%].",
+    help="Smaller differences do not matter to you [2%; of a recorded run: its own].",
 )
 reference = click.option(
     "--reference",
     metavar="ENV|ARM",
-    help="What the others are compared with [the first environment].",
+    help="What the others are compared with [the first environment; of a recorded run: its own].",
 )
 results = click.option(
     "--results",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING
 
 import click
 
@@ -12,7 +12,10 @@ from orchestrator.cli import options
 from orchestrator.config import Flags
 from orchestrator.errors import UsageError
 from orchestrator.model import codec
-from orchestrator.model.names import ContrastKind
+from orchestrator.model.names import CONTRASTS
+
+if TYPE_CHECKING:
+    from orchestrator.model.names import ContrastKind
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 
@@ -56,7 +59,7 @@ def merge(*, runs: tuple[Path, ...], output: Path) -> int:
     "--contrast",
     "kinds",
     multiple=True,
-    type=click.Choice(get_args(ContrastKind)),
+    type=click.Choice(CONTRASTS),
     metavar="KIND",
     help="Only this kind of contrast; may be repeated.",
 )

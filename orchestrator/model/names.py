@@ -29,6 +29,15 @@ State = Literal["faster", "slower", "same", "unclear"]
 ContrastKind = Literal[
     "as_installed", "version", "mode", "api", "input", "method", "device", "workload"
 ]
+# Device and workload file cannot vary within a run yet.
+CONTRASTS: tuple[ContrastKind, ...] = (
+    "as_installed",
+    "version",
+    "mode",
+    "api",
+    "input",
+    "method",
+)
 
 # What a run can be repeated for; anything else is a property of the cell (DESIGN, The record).
 REDONE_OUTCOMES: frozenset[Outcome] = frozenset({"environment_error"})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 from orchestrator import config, grid, matrix
 from orchestrator.model.catalogue import Catalogue, ListedEnvironment, ListedPreset
-from orchestrator.model.names import ContrastKind
+from orchestrator.model.names import CONTRASTS
 from orchestrator.model.plan import Limits
 
 if TYPE_CHECKING:
@@ -32,14 +32,16 @@ def catalogue() -> Catalogue:
                 apis=row.apis,
                 modes=row.modes,
                 size_mb=row.size_mb["cpu"],
-                impossible=tuple(rule.reason for rule in row.impossible),
+                impossible=tuple(
+                    f"{rule.api}/{rule.mode}: {rule.reason}" for rule in row.impossible
+                ),
             )
             for row in rows
         ),
         presets=tuple(_preset(every, name, size_mb) for name in every.presets),
         cases=tuple(case.name for case in grid.cases(every)),
         arms=tuple(forms),
-        contrasts=get_args(ContrastKind),
+        contrasts=CONTRASTS,
     )
 
 

@@ -6,6 +6,7 @@ import os
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -32,7 +33,7 @@ from orchestrator.errors import (
     StackraceError,
     UsageError,
 )
-from orchestrator.model import attempts
+from orchestrator.model import attempts, phrases
 from orchestrator.model.plan import Job, Plan, PlannedEnvironment
 from orchestrator.pipeline import reading
 from orchestrator.report import words
@@ -45,6 +46,9 @@ if TYPE_CHECKING:
     from orchestrator.model.execution import Environment
     from orchestrator.model.matrix import Row
     from orchestrator.model.record import Record
+
+
+BUSY = 1.7  # load per core above which others are at work as well
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,9 +83,9 @@ def race(settings: config.Config, hints: Hints) -> int:
     jobs = len(selection.cases) * len(selection.forms) * len(rows) * selection.rounds
     estimate = grid.estimate_s(every, selection, environments=len(rows), limits=settings.limits)
     log.talk(
-        f"{', '.join(row.identifier for row in rows)}: {words.count(jobs, 'job')} in "
-        f"{words.count(selection.rounds, 'interleaved round')}, about {words.roughly(estimate)} of "
-        "measuring."
+        f"{', '.join(row.identifier for row in rows)}: {phrases.count(jobs, 'job')} in "
+        f"{phrases.count(selection.rounds, 'interleaved round')}, about "
+        f"{words.roughly(estimate)} of measuring."
     )
     for size, seconds in grid.too_long(every, selection, settings.limits).items():
         log.warn(
@@ -123,7 +127,9 @@ def resume(path: Path, settings: config.Config, hints: Hints) -> int:
     lacking = run.missing_blocks(planned, attempts.by_key(folder.records()))
     prepared: dict[str, Environment] = {}
     started = time.monotonic()
-    if lacking:
+    if not lacking:
+        log.talk(f"Nothing is missing in {path}: all {len(planned.jobs)} jobs are there.")
+    else:
         rows = [_row_of(item) for item in planned.environments]
         prepared = _prepare(rows, settings, zipapp)
         _check_same_locks(planned, prepared)
@@ -156,6 +162,15 @@ def _prepare(
     )
 
 
+def _warn_of_load(loads: Sequence[float], cores: int, when: str) -> None:
+    """A busy machine measures its other work too. One worker alone makes a load of `cores`."""
+    if loads and median(loads) > BUSY * cores:
+        log.warn(
+            f"The machine {when} busy: load {median(loads):.1f} on {phrases.count(cores, 'core')}. "
+            "Times vary more then, and intervals get wide; measure on a quiet machine."
+        )
+
+
 def _measure(
     folder: RunFolder,
     planned: Plan,
@@ -165,6 +180,7 @@ def _measure(
     preparing_s: float,
 ) -> int:
     machine = host.facts()
+    loads: list[float] = []
 
     def measure(job: Job, *, attempt: int) -> Record:
         case = planned.case(job.case)
@@ -173,6 +189,7 @@ def _measure(
                 job, case, plan=planned, attempt=attempt, host=machine, at=process.now()
             )
         before = host.load()
+        loads.append(before.load_1m)
         execution = local.execute(
             job, case, plan=planned, attempt=attempt, folder=folder, environments=prepared
         )
@@ -188,11 +205,13 @@ def _measure(
             engine=local.FACTS,
         )
 
+    _warn_of_load([host.load().load_1m], machine.cores, "is")
     with folder.claimed(), _resumable(folder, planned, hints):
         lacking = run.missing_blocks(planned, attempts.by_key(folder.records()))
         jobs = sum(len(block.jobs) for block in lacking)
         with log.progress("racing", jobs) as progress:
             run.work_through(planned, folder, measure, progress)
+    _warn_of_load(loads, machine.cores, "was")
     return reading.conclude(folder, preparing_s=preparing_s, more_rounds=hints.more_rounds)
 
 
@@ -205,7 +224,7 @@ def _resumable(folder: RunFolder, planned: Plan, hints: Hints) -> Iterator[None]
         done = len(planned.jobs) - reading.status(folder.path).missing
         what = f"Stopped ({cut})." if isinstance(cut, interrupt.Stopped) else cut.what
         error = InterruptedRunError(
-            f"{what} {words.count(done, 'job')} of {len(planned.jobs)} are measured and kept.",
+            f"{what} {phrases.count(done, 'job')} of {len(planned.jobs)} are measured and kept.",
             fix=f"Go on with: {hints.resume(folder.path)}",
             exit_code=cut.exit_code,
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -87,12 +88,13 @@ def test_list_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     """`list` names every environment, preset, case and arm, in lines that fit."""
     assert __main__.run(["list"]) == 0
     shown = capsys.readouterr().out
-    every = grid.load()
+    cases = grid.cases(grid.load())
     for word in ("tf114", "tf23", "quick (default)", "seed", "tf.keras/eager", "as_installed"):
         assert word in shown
-    for case in grid.cases(every):
-        assert case.name in shown
-    assert max(map(len, shown.splitlines())) <= 160
+    for case in cases:
+        assert {case.size, case.input, case.method} <= set(re.findall(r"[\w-]+", shown))
+    assert len(cases) == len({case.size for case in cases}) * 2 * 2  # so axes say it all
+    assert max(map(len, shown.splitlines())) <= 100
 
 
 def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
@@ -132,6 +134,15 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     for option in ("--preset", "--case", "--arm", "--rounds", "--threshold", "--resume"):
         assert option in shown
     assert "--workload" not in shown
+
+
+def test_help_has_its_layout(capsys: pytest.CaptureFixture[str]) -> None:
+    """The examples in the help stand on lines of their own, without markup left in."""
+    assert __main__.run(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert "\\b" not in shown
+    assert "  stackrace run tf114 tf20          which is faster, and how surely\n" in shown
+    assert "lock" not in shown
 
 
 def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

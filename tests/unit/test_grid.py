@@ -51,19 +51,28 @@ def test_origins_iterations_and_shapes() -> None:
     } == {(case.data, case.batch_shape) for case in cases}
 
 
-def test_glob_picks_within_the_preset() -> None:
-    """A glob that matches cases of the preset picks only those."""
+def test_glob_keeps_to_the_presets_sizes() -> None:
+    """A glob picks among every case of the preset's sizes, other inputs and methods too."""
     chosen = select("quick", case_globs=["*/fit"])
-    assert ["small-small/numpy/fit"] == [case.name for case in chosen.cases]
-
-
-def test_glob_outside_the_preset_picks_from_everything() -> None:
-    """A glob that names no case of the preset picks from the whole grid."""
-    chosen = select("quick", case_globs=["tiny-tiny/dataset/*"], arm_globs=["keras/*"])
-    assert ["tiny-tiny/dataset/train_on_batch", "tiny-tiny/dataset/fit"] == [
+    assert ["small-small/numpy/fit", "small-small/dataset/fit"] == [
         case.name for case in chosen.cases
     ]
-    assert (("keras", "graph"), ("keras", "eager")) == chosen.forms
+
+
+def test_glob_may_name_another_size() -> None:
+    """A glob that names no case of the preset's sizes picks from the whole grid."""
+    chosen = select("quick", case_globs=["tiny-tiny/dataset/*", "medium-small/numpy/fit"])
+    assert [
+        "tiny-tiny/dataset/train_on_batch",
+        "tiny-tiny/dataset/fit",
+        "medium-small/numpy/fit",
+    ] == [case.name for case in chosen.cases]
+
+
+def test_arm_globs_pick_among_all_arms() -> None:
+    """An arm glob is not limited to the preset's api."""
+    assert len(select("smoke", arm_globs=["*"]).forms) == 4
+    assert (("keras", "graph"), ("keras", "eager")) == select("smoke", arm_globs=["keras/*"]).forms
 
 
 def test_rounds_override_the_preset() -> None:
