@@ -69,20 +69,19 @@ def compile_locks(
     interpreter: Callable[[str], Path],
     say: Callable[[str], None],
     locks: Path = LOCKS,
-    upgrade: bool = False,
     run: Runner = run_tool,
 ) -> list[Path]:
     """Make the locks of the rows, both variants, and return the files that changed.
 
     `interpreter` gives the path of a Python for a version such as `3.7`. Pins that still hold stay
-    as they are, unless `upgrade`.
+    as they are; a lock that was deleted is made anew.
     """
     changed: list[Path] = []
     for row in rows:
         python = interpreter(row.python)
         for variant in VARIANTS:
             path = lock_path(row, variant, locks=locks)
-            text = _compile(row, variant, python=python, old=path, upgrade=upgrade, run=run)
+            text = _compile(row, variant, python=python, old=path, run=run)
             if not path.exists() or path.read_text(encoding="utf-8") != text:
                 path.write_text(text, encoding="utf-8")
                 changed.append(path)
@@ -90,9 +89,7 @@ def compile_locks(
     return changed
 
 
-def _compile(
-    row: Row, variant: Variant, *, python: Path, old: Path, upgrade: bool, run: Runner
-) -> str:
+def _compile(row: Row, variant: Variant, *, python: Path, old: Path, run: Runner) -> str:
     with tempfile.TemporaryDirectory(prefix="stackrace-lock-") as name:
         folder = Path(name)
         wanted, constraints, out = (folder / file for file in ("in", "constraints", "lock.txt"))
@@ -103,8 +100,6 @@ def _compile(
         command: list[str | Path] = ["pip", "compile", "--quiet", "--generate-hashes"]
         command += ["--no-header", "--no-annotate", "--python", python]
         command += ["--constraints", constraints, "--output-file", out, wanted]
-        if upgrade:
-            command.append("--upgrade")
         uv(command, log=folder / "log", cwd=folder, run=run)
         pins = out.read_text(encoding="utf-8")
     return f"# {row.title}, {variant}, Python {row.python}. Made by `nox -s lock`.\n{pins}"

@@ -103,14 +103,13 @@ class Resolver:
         return ""
 
 
-def compile_tf20(folder: Path, resolver: Resolver, *, upgrade: bool = False) -> list[Path]:
+def compile_tf20(folder: Path, resolver: Resolver) -> list[Path]:
     """Make both locks of tf20 in `folder`."""
     return locks.compile_locks(
         [ROWS["tf20"]],
         interpreter=lambda version: Path(f"/pythons/{version}"),
         say=lambda _: None,
         locks=folder,
-        upgrade=upgrade,
         run=resolver,
     )
 
@@ -125,7 +124,6 @@ def test_locks_are_compiled_for_both_variants(tmp_path: Path) -> None:
     for command in resolver.commands:
         assert "--generate-hashes" in command
         assert "/pythons/3.7" == command[command.index("--python") + 1]
-        assert "--upgrade" not in command
 
 
 def test_locks_keep_what_holds(tmp_path: Path) -> None:
@@ -135,10 +133,3 @@ def test_locks_keep_what_holds(tmp_path: Path) -> None:
     resolver = Resolver()
     assert [] == compile_tf20(tmp_path, resolver)
     assert old == resolver.old[0]
-
-
-def test_locks_can_be_upgraded(tmp_path: Path) -> None:
-    """An upgrade lets uv move the pins."""
-    resolver = Resolver()
-    compile_tf20(tmp_path, resolver, upgrade=True)
-    assert all("--upgrade" in command for command in resolver.commands)
