@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final, Literal
 
 import msgspec
@@ -9,6 +10,11 @@ import msgspec
 from orchestrator.model.names import ContrastKind, State
 
 COMPARISON_SCHEMA: Final = "stackrace.comparison/1"
+ENOUGH_BLOCKS: Final = 5  # with fewer, numbers stand without a verdict
+# Kinds whose two cells are arms of one case; the others compare an arm's cases.
+BETWEEN_ARMS: Final[frozenset[ContrastKind]] = frozenset(
+    {"as_installed", "version", "mode", "api", "workload"}
+)
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,3 +74,22 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     jobs: dict[str, int]  # outcome -> counting jobs; `planned`, `missing`, `superseded` too
     measuring_s: float
     warnings: tuple[str, ...] = ()
+    cells: tuple[Side, ...] = ()  # every planned one, in the order of the table
+
+    def tested(self) -> Counter[str]:
+        """Over how many comparisons each family was corrected.
+
+        Two cells that meet as installed and at equal mode are one comparison.
+        """
+        found = {
+            (
+                item.family,
+                item.candidate.arm,
+                item.candidate.case,
+                item.reference.arm,
+                item.reference.case,
+            )
+            for item in self.contrasts
+            if item.q is not None
+        }
+        return Counter(family for family, *_ in found)

@@ -50,6 +50,7 @@ class Cells:
     started_wall_s: NDArray[np.float64]
     iterations: NDArray[np.float64]
     outcome: NDArray[np.object_]
+    executed_as: NDArray[np.object_]  # None where there is no record
 
     @property
     def measured(self) -> NDArray[np.bool_]:
@@ -70,8 +71,12 @@ def read(frame: pd.DataFrame) -> Cells:
         array[cell, column] = values
         return array
 
-    outcome = np.full(shape, None, dtype=object)
-    outcome[cell, column] = counting["outcome"].to_numpy(dtype=object)
+    def words(name: str) -> NDArray[np.object_]:
+        array = np.full(shape, None, dtype=object)
+        array[cell, column] = counting[name].to_numpy(dtype=object)
+        return array
+
+    outcome = words("outcome")
     host = np.full(shape, NO_HOST, dtype=np.int64)
     host[cell, column] = np.where(
         counting["machine"].isna(), NO_HOST, _codes(counting, ["run_id", "machine", "node"])
@@ -91,6 +96,7 @@ def read(frame: pd.DataFrame) -> Cells:
         started_wall_s=spread(counting["started_wall_s"].to_numpy(dtype=float)),
         iterations=spread(counting["iterations_done"].to_numpy(dtype=float, na_value=np.nan)),
         outcome=outcome,
+        executed_as=words("executed_as"),
     )
 
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import numpy as np
 from packaging.version import Version
 
-from orchestrator.model.comparison import Comparison, Contrast, Gap, Side
+from orchestrator.model import phrases
+from orchestrator.model.comparison import (
+    BETWEEN_ARMS,
+    ENOUGH_BLOCKS,
+    Comparison,
+    Contrast,
+    Gap,
+    Side,
+)
 from orchestrator.verdict import intervals, judge
 from orchestrator.verdict.cells import read
 from orchestrator.verdict.contrasts import check_reference, pairings
@@ -16,13 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
     import pandas as pd
+    from numpy.typing import NDArray
 
     from orchestrator.model.names import ContrastKind
     from orchestrator.verdict.cells import Cells
     from orchestrator.verdict.contrasts import Pairing
-
-# These compare cells of two cases: they meet in a round, not in a block.
-BETWEEN_CASES: Final = frozenset({"input", "method", "device"})
 
 
 def compare(
@@ -60,6 +66,7 @@ def compare(
         jobs=_jobs(frame),
         measuring_s=float((frame["ended_s"] - frame["started_s"]).sum()),
         warnings=_warnings(frame),
+        cells=tuple(sides),
     )
 
 
@@ -75,13 +82,14 @@ class _Judged:
         self.paired = judge.valid_pairs(cells, candidates, references)
         ratios = cells.log_s[candidates] - cells.log_s[references]
         self.found = intervals.estimate(np.where(self.paired, ratios, np.nan), alpha=alpha)
-        self.apart = judge.apart(cells, candidates, references)
-        self.tested = (self.found.pairs >= judge.ENOUGH_PAIRS) & ~self.apart
+        apart = judge.apart(cells, candidates, references)
+        first, alike = _questions(pairs)
+        self.tested = (self.found.pairs >= ENOUGH_BLOCKS) & ~apart & first
         families = [pair.family for pair in pairs]
-        self.q = intervals.corrected(self.found.p, families, self.tested)
+        self.q = intervals.corrected(self.found.p, families, self.tested)[alike]
 
     def detectable(self) -> float | None:
-        """The median over the contrasts that were tested."""
+        """The median over the comparisons that were tested."""
         each = intervals.detectable(
             self.found.standard_error,
             self.found.pairs,
@@ -105,7 +113,8 @@ class _Judged:
         gaps: Mapping[tuple[str, str], Gap],
     ) -> Contrast:
         candidate, reference = sides[pair.candidate], sides[pair.reference]
-        unit = "round" if pair.kind in BETWEEN_CASES else "block"
+        # Cells of two cases meet in a round, not in a block.
+        unit = "block" if pair.kind in BETWEEN_ARMS else "round"
         count, ratio = int(self.found.pairs[number]), _number(self.found.ratio[number])
         low, high = _number(self.found.low[number]), _number(self.found.high[number])
         q = _number(self.q[number])
@@ -134,6 +143,18 @@ class _Judged:
             notes=judge.notes(self.cells, pair, self.paired[number], unit),
             origin_percent=_origin_percent(self.cells, pair, ratio),
         )
+
+
+def _questions(pairs: Sequence[Pairing]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """Which contrasts are the first of their two cells, and for each the place of that first.
+
+    Two environments that start in one mode meet in the same cells as installed and at equal mode:
+    counted twice, that one comparison would weaken or strengthen the correction of all others.
+    """
+    places: dict[tuple[str, int, int], int] = {}
+    found = [places.setdefault(pair.question, place) for place, pair in enumerate(pairs)]
+    alike = np.array(found, dtype=np.intp)
+    return alike == np.arange(len(pairs)), alike
 
 
 def _number(value: float) -> float | None:
@@ -210,7 +231,7 @@ def _gaps(frame: pd.DataFrame) -> tuple[Gap, ...]:
             arm=str(arm),
             case=str(case),
             outcome=str(outcome),
-            reason=_first_line(reason),
+            reason=phrases.first_line(reason),
             jobs=int(jobs),
         )
         for arm, case, outcome, reason, jobs in zip(
@@ -222,11 +243,6 @@ def _gaps(frame: pd.DataFrame) -> tuple[Gap, ...]:
             strict=True,
         )
     )
-
-
-def _first_line(reason: object) -> str:
-    lines = reason.strip().splitlines() if isinstance(reason, str) else []
-    return lines[0] if lines else "no reason was given"
 
 
 def _jobs(frame: pd.DataFrame) -> dict[str, int]:

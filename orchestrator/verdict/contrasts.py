@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, get_args
 
 from orchestrator.errors import UsageError, nearest
+from orchestrator.model.comparison import BETWEEN_ARMS
 from orchestrator.model.names import ContrastKind
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ SWAPS: Final[Mapping[ContrastKind, tuple[str, str, str]]] = {
 }
 # The same cells as installed and at equal mode answer one question, so they share one correction.
 FAMILIES: Final[Mapping[ContrastKind, str]] = {"as_installed": "version"}
-# With an arm as reference these give way: every other arm is then compared with that one.
-_BETWEEN_ARMS: Final = frozenset({"as_installed", "version", "mode", "api", "workload"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,6 +38,11 @@ class Pairing:
     def family(self) -> str:
         """The contrasts that are corrected together with this one."""
         return FAMILIES.get(self.kind, self.kind)
+
+    @property
+    def question(self) -> tuple[str, int, int]:
+        """Alike for two contrasts of the same cells in one family: they are one comparison."""
+        return self.family, self.candidate, self.reference
 
 
 def check_reference(cells: Cells, environments: Sequence[str], reference: str | None) -> str:
@@ -73,14 +77,10 @@ def pairings(
             *(pair for kind in SWAPS for pair in _swapped(place, kind)),
         ]
     else:
+        # Every other arm is then compared with that one, and in no other way.
         found = [
             *_against_arm(cells, reference),
-            *(
-                pair
-                for kind in SWAPS
-                if kind not in _BETWEEN_ARMS
-                for pair in _swapped(place, kind)
-            ),
+            *(pair for kind in SWAPS if kind not in BETWEEN_ARMS for pair in _swapped(place, kind)),
         ]
     order = get_args(ContrastKind)
     found.sort(key=lambda pair: order.index(pair.kind))

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from orchestrator.model import phrases
+from orchestrator.model.comparison import ENOUGH_BLOCKS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -15,7 +18,6 @@ if TYPE_CHECKING:
     from orchestrator.verdict.cells import Cells
     from orchestrator.verdict.contrasts import Pairing
 
-ENOUGH_PAIRS: Final = 5
 ENOUGH_ITERATIONS: Final = 10
 _WHOLE_FROM: Final = 10
 NOT_INTERLEAVED: Final = "not interleaved in time: all of one was measured before all of the other"
@@ -63,9 +65,9 @@ def _up(percent: float) -> str:
 
 def too_few(pairs: int, unit: str) -> str | None:
     """Why so few pairs give no verdict; None when there are enough."""
-    if pairs >= ENOUGH_PAIRS:
+    if pairs >= ENOUGH_BLOCKS:
         return None
-    return f"indicative: {_count(pairs, unit)}, a verdict needs {ENOUGH_PAIRS}"
+    return f"indicative: {phrases.count(pairs, unit)}, a verdict needs {ENOUGH_BLOCKS}"
 
 
 def apart(
@@ -121,11 +123,29 @@ def notes(cells: Cells, pairing: Pairing, paired: NDArray[np.bool_], unit: str) 
     if paired.any():
         least = np.nanmin(cells.iterations[both][:, paired], initial=np.inf)
         if least < ENOUGH_ITERATIONS:
-            found.append(f"indicative: {_count(int(least), 'iteration')}")
+            found.append(f"indicative: {phrases.count(int(least), 'iteration')}")
     candidate, reference = (cells.python[cell] for cell in both)
     if candidate != reference:
         found.append(f"confounded: Python {candidate} against {reference}")
+    found.append(_ran_apart(cells, both, paired))
     return tuple(note for note in found if note)
+
+
+def _ran_apart(cells: Cells, both: list[int], paired: NDArray[np.bool_]) -> str | None:
+    """`ran as function / op by op`, candidate first: one mode, yet executed in two ways.
+
+    Some releases run an eager model op by op where others make a function of it, and some train
+    through a session in either mode; that explains more of a ratio than the version number does.
+    """
+    if len({cells.keys[cell].mode for cell in both}) > 1:
+        return None
+    ways = [
+        sorted({way for way in cells.executed_as[cell, paired] if isinstance(way, str)})
+        for cell in both
+    ]
+    if not all(ways) or ways[0] == ways[1]:
+        return None
+    return "ran as " + " / ".join(" or ".join(way) for way in ways)
 
 
 def _dropped(cells: Cells, both: list[int], paired: NDArray[np.bool_], unit: str) -> str | None:
@@ -141,9 +161,5 @@ def _dropped(cells: Cells, both: list[int], paired: NDArray[np.bool_], unit: str
         if outcome != "ok"
     )
     words = [cause if count == 1 else f"{cause} ({count})" for cause, count in causes.items()]
-    dropped = f"{int(lost.sum())} of {_count(int(planned.sum()), unit)} dropped"
+    dropped = f"{int(lost.sum())} of {phrases.count(int(planned.sum()), unit)} dropped"
     return f"{dropped}: {', '.join(words) or 'not on one machine'}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import pytest
+from scipy import stats
 
 from orchestrator.errors import UsageError
 from orchestrator.merge import merge
@@ -16,7 +17,12 @@ from tests import factories
 from tests.judging import EAGER, GRAPH, REFERENCE, between, pair, raced, verdict
 
 if TYPE_CHECKING:
-    from orchestrator.model.plan import Job
+    from collections.abc import Callable
+
+    from orchestrator.model.comparison import Contrast
+    from orchestrator.model.plan import Job, Plan
+
+BOTH_METHODS = (factories.case(), factories.case("fit"))
 
 
 def test_a_cell_that_cannot_run_has_a_reason_instead_of_a_number() -> None:
@@ -208,6 +214,87 @@ def test_an_arm_as_reference_meets_every_other_arm_once() -> None:
         ("mode", "tf114/tf.keras/eager"),
     }
     assert {REFERENCE} == {item.reference.arm for item in found.contrasts}
+
+
+def test_two_rows_about_the_same_cells_are_one_comparison() -> None:
+    """tf20 and tf21 both start eager: as installed and eager are corrected, and counted, once."""
+    cases = [factories.case(data=f"d{number}") for number in range(3)]
+    plan = factories.plan(environments=["tf20", "tf21"], cases=cases)
+    noise = [0.9, 1.1, 0.95, 1.06, 0.92, 1.2]
+
+    def seconds(job: Job) -> float:
+        graph = 0.1 if job.arm.mode == "graph" else 0.0
+        shift = graph + int(job.case[7]) * 0.03
+        return 0.01 * (noise[job.round - 1] + shift if job.arm.environment == "tf21" else 1)
+
+    found = verdict(plan, factories.measured(plan, seconds))
+    version = [item for item in found.contrasts if item.kind == "version"]
+    installed = [item for item in found.contrasts if item.kind == "as_installed"]
+    assert (len(version), len(installed)) == (6, 3)
+    assert found.tested() == {"version": 6, "mode": 6}
+    p = [item.p for item in version if item.p is not None]
+    q = [item.q for item in version if item.q is not None]
+    assert q == pytest.approx(list(stats.false_discovery_control(p)))
+    by_cell = {item.candidate: item.q for item in version}
+    assert [by_cell[item.candidate] for item in installed] == [item.q for item in installed]
+    alone = verdict(plan, factories.measured(plan, seconds), kinds=["version"])
+    assert found.contrasts[3:9] == alone.contrasts
+
+
+def test_no_two_contrasts_of_an_arm_as_reference_are_the_same_cells() -> None:
+    """Each pair is met under one name only, so that nothing has to be counted once."""
+    plan = factories.plan(environments=["tf114", "tf20", "tf21"], cases=BOTH_METHODS)
+    found = verdict(plan, factories.measured(plan, lambda _: 0.01), reference=EAGER)
+    pairs = [frozenset({item.candidate, item.reference}) for item in found.contrasts]
+    cells = [(item.family, item.candidate, item.reference) for item in found.contrasts]
+    assert len(set(cells)) == len(cells) == found.tested().total()
+    assert len(pairs) == 10 + 6
+
+
+def executed(plan: Plan, how: Callable[[Job], Literal["session", "function"] | None]) -> Contrast:
+    """The only contrast of a run whose jobs were executed so."""
+    records = [
+        factories.record(plan, job, result=factories.result([0.01], executed_as=how(job)))
+        for job in plan.jobs
+    ]
+    (contrast,) = verdict(plan, records).contrasts
+    return contrast
+
+
+def test_arms_that_ran_in_different_ways_have_a_note() -> None:
+    """One mode, but only one of them made a function of its step: that explains the difference."""
+    found = executed(pair(), lambda job: "function" if job.arm.environment == "tf20" else "session")
+    assert found.notes == ("ran as function / session",)
+
+
+def test_a_way_that_is_expected_or_unknown_is_not_noted() -> None:
+    """Graph against eager differs by definition; what was not observed is not claimed."""
+    modes = factories.plan(environments=["tf114"])
+    found = executed(modes, lambda job: "session" if job.arm.mode == "graph" else "function")
+    assert (found.kind, found.notes) == ("mode", ())
+    found = executed(pair(), lambda job: "session" if job.arm.environment == "tf114" else None)
+    assert (found.kind, found.notes) == ("version", ())
+
+
+def test_every_cell_has_its_time_even_where_nothing_is_compared() -> None:
+    """One arm alone: no contrast, but its median over processes, as in a contrast."""
+    plan = pair(environments=["tf114"], rounds=2)
+    found = verdict(plan, factories.measured(plan, factories.by_arm({REFERENCE: [0.01, 0.03]})))
+    assert found.contrasts == ()
+    (cell,) = found.cells
+    assert (cell.arm, cell.processes) == (REFERENCE, 2)
+    assert cell.seconds == pytest.approx(0.02)
+
+
+def test_copies_of_a_run_are_one_run() -> None:
+    """The same folder named twice: its identifier, and its blocks, stand once."""
+    plan = pair()
+    records = factories.measured(plan, lambda _: 0.01)
+    other = pair(run_id="run1")
+    runs = [(plan, records), (other, factories.measured(other, lambda _: 0.01)), (plan, records)]
+    found = compare(merge(runs), environments=["tf114", "tf20"], threshold=0.02)
+    assert found.run_ids == ("run0", "run1")
+    assert found.contrasts[0].pairs == 12
 
 
 def test_an_unknown_reference_is_refused_with_the_nearest_name() -> None:
