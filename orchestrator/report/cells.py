@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import pandas as pd
 
+    from orchestrator.model.comparison import Comparison
+
 _IDENTITY = ["environment", "api", "mode", "workload", "native"]
 _CASE = ["model", "data", "input", "method", "device", "knobs"]
 PHASES = ["import_s", "data_s", "build_s", "first_call_s"]
@@ -36,15 +38,16 @@ class Cell:
     executed_as: str | None
 
 
-def read(frame: pd.DataFrame) -> tuple[Cell, ...]:
-    """Every planned cell, in the order of the table."""
+def read(frame: pd.DataFrame, comparison: Comparison) -> tuple[Cell, ...]:
+    """Every planned cell, in the order of the table; its seconds are those of the comparison."""
     counting = frame[frame["counts"].to_numpy(dtype=bool)]
     ok = counting[counting["outcome"] == "ok"]
-    times = ok.groupby(["arm", "case"], sort=False)[["median_s", *PHASES]].median()
-    found = {
+    times = ok.groupby(["arm", "case"], sort=False)[PHASES].median()
+    phases = {
         key: [_number(value) for value in row]
         for key, row in zip(times.index, times.to_numpy(), strict=True)
     }
+    seconds = {(side.arm, side.case): side.seconds for side in comparison.cells}
     loops = dict(zip(zip(ok["arm"], ok["case"], strict=True), ok["executed_as"], strict=True))
     first = counting.drop_duplicates(["arm", "case"])
     columns = ["arm", "case", *_IDENTITY, *_CASE]
@@ -52,12 +55,11 @@ def read(frame: pd.DataFrame) -> tuple[Cell, ...]:
     for values in zip(*(first[column] for column in columns), strict=True):
         facts = dict(zip(columns, values, strict=True))
         place = (facts["arm"], facts["case"])
-        seconds, *phases = found.get(place, [None] * (1 + len(PHASES)))
         cells.append(
             Cell(
                 **facts,
-                seconds=seconds,
-                phases_s=tuple(phases),
+                seconds=seconds[place],
+                phases_s=tuple(phases.get(place, [None] * len(PHASES))),
                 executed_as=loops.get(place),
             )
         )

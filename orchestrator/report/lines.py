@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from orchestrator.model import phrases
+from orchestrator.model.comparison import ENOUGH_BLOCKS
 from orchestrator.report import words
 
 if TYPE_CHECKING:
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from orchestrator.model.comparison import Comparison, Gap
+    from orchestrator.model.comparison import Comparison, Contrast, Gap
     from orchestrator.report.cells import Cell
     from orchestrator.report.context import Context
 
@@ -34,9 +36,9 @@ def place(cells: Sequence[Cell], comparison: Comparison, context: Context) -> st
     """`CPU (no GPU asked for), 2 cores, Python 3.7.16 in both, 6 rounds interleaved`."""
     devices = sorted({cell.device.upper() for cell in cells})
     device = "CPU (no GPU asked for)" if devices == ["CPU"] else words.listed(devices)
-    cores = words.count(context.cores, "core") if context.cores is not None else ""
+    cores = phrases.count(context.cores, "core") if context.cores is not None else ""
     tested = any(contrast.q is not None for contrast in comparison.contrasts)
-    rounds = words.count(context.rounds, "round") + (" interleaved" if tested else "")
+    rounds = phrases.count(context.rounds, "round") + (" interleaved" if tested else "")
     return ", ".join(part for part in (device, cores, _python(context), rounds) if part)
 
 
@@ -75,20 +77,18 @@ def footnote(cells: Sequence[Cell], comparison: Comparison) -> str:
 
 def rule(comparison: Comparison) -> str:
     """What a verdict needs, and over how many comparisons it was corrected."""
-    families = Counter(
-        contrast.family for contrast in comparison.contrasts if contrast.q is not None
-    )
+    families = comparison.tested()
     alpha = f"{comparison.alpha:g}".removeprefix("0")
     need = (
         f"A verdict needs the whole interval beyond {words.percent(comparison.threshold)} "
         f"and q < {alpha}"
     )
     if not families:
-        return f"{need}, from 5 blocks on."
+        return f"{need}, from {ENOUGH_BLOCKS} blocks on."
     (_, first), *others = sorted(families.items(), key=lambda item: item[0] != "version")
     further = ", ".join(f"{number} {family}" for family, number in others)
     end = f" (other kinds apart: {further})" if further else ""
-    return f"{need} over {words.count(first, 'comparison')}{end}."
+    return f"{need} over {phrases.count(first, 'comparison')}{end}."
 
 
 def power(comparison: Comparison) -> str:
@@ -105,17 +105,21 @@ def power(comparison: Comparison) -> str:
 
 
 def jobs(comparison: Comparison, context: Context) -> str:
-    """`48 of 48 jobs ok, 0 redone, 3 min 26 s measuring, 31 s preparing.`"""
+    """`48 of 48 jobs ok, 3 min 26 s measuring, 31 s preparing.`
+
+    Superseded records are of blocks that were cut, or done again.
+    """
     numbers = comparison.jobs
+    superseded = numbers["superseded"]
     outcomes = [
         f"{number} {words.plain(outcome)}"
         for outcome, number in numbers.items()
         if number and outcome not in {*_SUMS, "ok"}
     ]
     parts = [
-        f"{numbers.get('ok', 0)} of {words.count(numbers['planned'], 'job')} ok",
+        f"{numbers.get('ok', 0)} of {phrases.count(numbers['planned'], 'job')} ok",
         *outcomes,
-        f"{numbers['superseded']} redone",
+        *([phrases.count(superseded, "superseded record")] if superseded else []),
         f"{words.duration(comparison.measuring_s)} measuring",
     ]
     if context.preparing_s is not None:
@@ -132,7 +136,7 @@ def gaps(comparison: Comparison) -> list[str]:
     for (arm, outcome, reason), members in groups.items():
         cases = [gap.case for gap in members]
         where = ", ".join(cases) if len(cases) <= _NAMED else f"{len(cases)} cases"
-        number = words.count(sum(gap.jobs for gap in members), "job")
+        number = phrases.count(sum(gap.jobs for gap in members), "job")
         found.append(f"{arm}, {where}: {words.plain(outcome)} ({number}): {reason}")
     return found
 
@@ -142,24 +146,30 @@ def failures(frame: pd.DataFrame, comparison: Comparison) -> list[str]:
     empty = {(gap.arm, gap.case) for gap in comparison.gaps}
     lost = frame[frame["counts"].to_numpy(dtype=bool) & (frame["outcome"] != "ok").to_numpy()]
     counted = Counter(
-        (arm, case, words.plain(outcome), words.first_line(reason))
+        (arm, case, words.plain(outcome), phrases.first_line(reason))
         for arm, case, outcome, reason in zip(
             lost["arm"], lost["case"], lost["outcome"], lost["reason"], strict=True
         )
         if (arm, case) not in empty
     )
     return [
-        f"{arm}, {case}: {outcome} ({words.count(number, 'job')}): {reason}"
+        f"{arm}, {case}: {outcome} ({phrases.count(number, 'job')}): {reason}"
         for (arm, case, outcome, reason), number in counted.items()
     ]
 
 
-def hints(context: Context) -> list[tuple[str, str]]:
+def hints(comparison: Comparison, context: Context) -> list[tuple[str, str]]:
     """What to do next: a word, and a command or path."""
     found = []
-    if context.command is not None:
+    if context.command is not None and any(map(_open, comparison.contrasts)):
         time = f"  (about {words.roughly(context.command_s)})" if context.command_s else ""
         found.append(("unclear?", f"{context.command}{time}"))
     if context.folder is not None:
         found.append(("report", str(context.folder / "report.md")))
     return found
+
+
+def _open(contrast: Contrast) -> bool:
+    """More rounds could decide it: it is unclear, or has too few blocks for a verdict."""
+    few = contrast.state is None and 0 < contrast.pairs < ENOUGH_BLOCKS
+    return few or contrast.state == "unclear"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Final
 
+from orchestrator.model import phrases
 from orchestrator.report import lines, words
 from orchestrator.report.cells import PHASES, read
 from orchestrator.report.sentences import headline
@@ -26,14 +27,14 @@ _METHOD: Final = (
 )
 _CORRECTION: Final = (
     "q is p after Benjamini-Hochberg over the comparisons of one kind; as installed and version "
-    "count as one kind."
+    "count as one kind, and two rows of the same cells as one comparison."
 )
 _PHASE_NAMES: Final = ("import", "data", "build + compile", "first call")
 
 
 def render(frame: pd.DataFrame, comparison: Comparison, context: Context) -> str:
     """The whole report as one Markdown page that ends with a newline."""
-    cells = read(frame)
+    cells = read(frame, comparison)
     sections = (
         _opening(cells, comparison, context),
         _results(cells, comparison, context),
@@ -50,7 +51,8 @@ def _opening(cells: Sequence[Cell], comparison: Comparison, context: Context) ->
     others = [
         item.identifier for item in context.environments if item.identifier != comparison.reference
     ]
-    yield f"# {_text(words.listed(others) or comparison.reference)} against {comparison.reference}"
+    against = [words.listed(others)] if others else []
+    yield f"# {_text(' against '.join([*against, comparison.reference]))}"
     yield _bullets(lines.versions(context))
     yield _text(lines.place(cells, comparison, context)) + "."
     yield "\n".join(f"**{_text(sentence)}**  " for sentence in headline(cells, comparison)).rstrip()
@@ -132,7 +134,7 @@ def _pair(contrast: Contrast, cells: Sequence[Cell]) -> str:
     candidate, reference = by_arm[contrast.candidate.arm], by_arm[contrast.reference.arm]
     if contrast.kind == "mode":
         return f"{reference.environment} graph vs eager"
-    if candidate.mode == reference.mode and contrast.kind != "as_installed":
+    if candidate.mode == reference.mode:  # as installed as well, perhaps: the same cells
         return f"{candidate.environment} vs {reference.environment} {candidate.mode}"
     if contrast.kind == "as_installed":
         return f"{candidate.environment} vs {reference.environment} as installed"
@@ -187,7 +189,7 @@ def _trust(comparison: Comparison, context: Context) -> Iterator[str]:
 
 def _scope(comparison: Comparison, context: Context) -> Iterator[str]:
     yield "## What it is only true for"
-    cores = words.count(context.cores, "core") if context.cores is not None else ""
+    cores = phrases.count(context.cores, "core") if context.cores is not None else ""
     machine = ", ".join(part for part in (context.cpu or "", cores) if part)
     facts = [
         f"Machine: {machine or 'unknown'}",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from orchestrator.model.comparison import BETWEEN_ARMS
 from orchestrator.report import words
 
 if TYPE_CHECKING:
@@ -14,19 +15,17 @@ if TYPE_CHECKING:
     from orchestrator.model.names import ContrastKind, State
     from orchestrator.report.cells import Cell
 
-INSTALLED: Final = "as installed *"
 # Only two environments fit side by side.
 SIDE_BY_SIDE: Final = 2
-BETWEEN_ARMS: Final = frozenset({"as_installed", "version", "mode", "api", "workload"})
-# Kinds with tables of their own: the part in which the two cells differ, and how it is told.
-FURTHER: Final[Mapping[ContrastKind, str]] = {
-    "mode": "mode",
-    "api": "api",
-    "input": "input",
-    "method": "method",
-    "device": "device",
-    "workload": "workload",
-}
+# Kinds with tables of their own, each called like the part in which its two cells differ.
+FURTHER: Final[tuple[ContrastKind, ...]] = (
+    "mode",
+    "api",
+    "input",
+    "method",
+    "device",
+    "workload",
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +85,7 @@ def further_tables(
     by_name = {(cell.arm, cell.case): cell for cell in cells}
     environments = {cell.environment for cell in cells}
     found: dict[ContrastKind, list[Table]] = {}
-    for kind, part in FURTHER.items():
+    for kind in FURTHER:
         if kind in BETWEEN_ARMS and comparison.reference not in environments:
             continue  # the main tables compare all arms with that one
         groups: dict[str, list[tuple[Cell, Cell, Contrast]]] = {}
@@ -94,9 +93,9 @@ def further_tables(
             if contrast.kind == kind:
                 candidate = by_name[contrast.candidate.arm, contrast.candidate.case]
                 reference = by_name[contrast.reference.arm, contrast.reference.case]
-                title = ", ".join(word for word in _group(reference, without=part) if word)
+                title = ", ".join(word for word in _group(reference, without=kind) if word)
                 groups.setdefault(title, []).append((candidate, reference, contrast))
-        tables = [_further(kind, part, title, members) for title, members in groups.items()]
+        tables = [_further(kind, title, members) for title, members in groups.items()]
         if tables:
             found[kind] = tables
     return found
@@ -131,23 +130,42 @@ def _against_reference(comparison: Comparison) -> dict[tuple[str, str, bool], Co
     return found
 
 
-def _lines(
-    members: Sequence[Cell], comparison: Comparison
-) -> Iterator[tuple[str, str, bool, dict[str, Cell]]]:
-    """Method, what is compared, whether as installed, and the cell of each environment."""
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """Cells of one method that stand together, by environment."""
+
+    method: str
+    what: str  # the mode, or that they are as installed, or both
+    installed: bool
+    cells: Mapping[str, Cell]
+
+
+def _lines(members: Sequence[Cell], comparison: Comparison) -> Iterator[_Line]:
+    """As installed first, then each mode; no two cells are compared in two lines.
+
+    Environments that start in the reference's own mode meet it in the same cells as installed and
+    in that mode: one line says both.
+    """
+    reference = comparison.reference
     installed = any(contrast.kind == "as_installed" for contrast in comparison.contrasts)
     for method in dict.fromkeys(cell.method for cell in members):
         here = [cell for cell in members if cell.method == method]
         native = {cell.environment: cell for cell in here if cell.native}
-        if native and installed and "/" not in comparison.reference:
-            yield method, INSTALLED, True, native
+        own = native[reference].mode if installed and reference in native else None
+        both = {key for key, cell in native.items() if cell.mode == own} - {reference}
+        apart = native.keys() - both - {reference}
+        if own and apart:
+            cells = {key: cell for key, cell in native.items() if key not in both}
+            yield _Line(method=method, what="as installed *", installed=True, cells=cells)
+        if both:
+            cells = {key: cell for key, cell in native.items() if key not in apart}
+            yield _Line(method=method, what=f"as installed, {own} *", installed=True, cells=cells)
         for mode in dict.fromkeys(cell.mode for cell in here):
-            yield (
-                method,
-                mode,
-                False,
-                {cell.environment: cell for cell in here if cell.mode == mode},
-            )
+            told = both if mode == own else set()
+            cells = {cell.environment: cell for cell in here if cell.mode == mode}
+            left = {key: cell for key, cell in cells.items() if key not in told}
+            if not told or left.keys() - {reference}:
+                yield _Line(method=method, what=mode, installed=False, cells=left)
 
 
 def _side_by_side(
@@ -159,11 +177,11 @@ def _side_by_side(
 ) -> Table:
     other = next(name for name in environments if name != comparison.reference)
     rows = []
-    for method, what, installed, by_environment in _lines(members, comparison):
-        candidate = by_environment.get(other)
-        contrast = contrasts.get((candidate.arm, candidate.case, installed)) if candidate else None
-        times = [_time(by_environment.get(name)) for name in environments]
-        rows.append(_row((method, what), times, contrast))
+    for line in _lines(members, comparison):
+        candidate = line.cells.get(other)
+        key = (candidate.arm, candidate.case, line.installed) if candidate else None
+        times = [_time(line.cells.get(name)) for name in environments]
+        rows.append(_row((line.method, line.what), times, contrasts.get(key) if key else None))
     return Table(
         title=title,
         labels=("method", "mode"),
@@ -180,13 +198,13 @@ def _below_each_other(
     environments: Sequence[str],
 ) -> Table:
     rows = []
-    for method, what, installed, by_environment in _lines(members, comparison):
+    for line in _lines(members, comparison):
         for name in environments:
-            cell = by_environment.get(name)
+            cell = line.cells.get(name)
             if cell is None:
                 continue
-            labels = (method, what, name)
-            contrast = contrasts.get((cell.arm, cell.case, installed))
+            labels = (line.method, line.what, name)
+            contrast = contrasts.get((cell.arm, cell.case, line.installed))
             if comparison.reference in {name, cell.arm} and contrast is None:
                 rows.append(
                     Row(
@@ -208,17 +226,17 @@ def _below_each_other(
 
 
 def _further(
-    kind: ContrastKind, part: str, title: str, members: Iterable[tuple[Cell, Cell, Contrast]]
+    kind: ContrastKind, title: str, members: Iterable[tuple[Cell, Cell, Contrast]]
 ) -> Table:
-    labels = tuple(name for name in ("method", "environment", "mode") if name != part)
+    labels = tuple(name for name in ("method", "environment", "mode") if name != kind)
     members = list(members)
     candidate, reference, _ = members[0]
     return Table(
         title=f"{words.KINDS[kind]}: {title}",
         labels=labels,
         headers=(
-            str(getattr(reference, part) or "first"),
-            str(getattr(candidate, part) or "other"),
+            str(getattr(reference, kind) or "first"),
+            str(getattr(candidate, kind) or "other"),
             "ratio",
             "95% interval",
             "verdict",

@@ -42,7 +42,7 @@ def render(
     colour: bool = False,
 ) -> str:
     """The whole report as text for a terminal of `width` columns, without a final newline."""
-    cells = read(frame)
+    cells = read(frame, comparison)
     page = _Page(width=width, colour=colour)
     page.say(_versions(context, width), style="bold")
     page.say(lines.place(cells, comparison, context))
@@ -53,7 +53,7 @@ def render(
     for table in main_tables(cells, comparison, environments):
         page.draw(table)
     page.say(lines.footnote(cells, comparison), style="dim")
-    _further(page, cells, comparison)
+    _further(page, cells, comparison, context)
     page.list("No number:", lines.gaps(comparison))
     page.list("Lost jobs:", lines.failures(frame, comparison))
     page.gap()
@@ -63,7 +63,7 @@ def render(
     for warning in comparison.warnings:
         page.say(f"warning: {warning}", style="yellow")
     page.gap()
-    for word, text in lines.hints(context):
+    for word, text in lines.hints(comparison, context):
         page.hint(word, text)
     return page.text()
 
@@ -74,7 +74,7 @@ def _versions(context: Context, width: int) -> str:
     return line if len(line) <= width else "\n".join(told)
 
 
-def _further(page: _Page, cells: Sequence[Cell], comparison: Comparison) -> None:
+def _further(page: _Page, cells: Sequence[Cell], comparison: Comparison, context: Context) -> None:
     found = further_tables(cells, comparison)
     if sum(len(table.rows) for tables in found.values() for table in tables) <= FURTHER_ROWS:
         for tables in found.values():
@@ -82,7 +82,7 @@ def _further(page: _Page, cells: Sequence[Cell], comparison: Comparison) -> None
                 page.draw(table)
         return
     page.list(
-        "More in report.md:",
+        "More in report.md:" if context.folder else "More, in full in a written report:",
         [f"{words.KINDS[kind]}: {words.counted(comparison, kind)}" for kind in found],
     )
 

@@ -115,19 +115,9 @@ def span(least: float, most: float) -> str:
     return f"{high}%" if low == high else f"{low}-{high}%"
 
 
-def count(number: int, noun: str) -> str:
-    """`1 job`, `2 jobs`."""
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
-
-
 def listed(words: Sequence[str]) -> str:
     """`a, b and c`."""
     return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
-
-
-def first_line(text: str | None) -> str:
-    """The first line of a message; the log has the rest."""
-    return next(iter((text or "").strip().splitlines()), "no reason was given")
 
 
 def plain(outcome: str) -> str:

@@ -2,99 +2,25 @@
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from orchestrator.merge import merge
-from orchestrator.report import markdown, terminal
-from orchestrator.report.context import Context
-from orchestrator.verdict import compare
 from tests import factories
+from tests.reporting import SECONDS, Reports, raced, scaled, usual
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable
 
-    from orchestrator.model.names import ContrastKind
-    from orchestrator.model.plan import Job, Plan
-    from orchestrator.model.record import Record
+    from orchestrator.model.plan import Job
 
 BOTH = [factories.case(), factories.case("fit")]
 UNCLEAR = (
     "tf20 as installed against tf114 at train_on_batch is unclear: at most 12% slower or 13% "
     "faster (0.89 to 1.12)."
 )
-# Figures as seen on two shared cores; every second round is a little slower.
-SECONDS = {
-    "tf114/tf.keras/graph": 0.00662,
-    "tf114/tf.keras/eager": 0.01421,
-    "tf20/tf.keras/graph": 0.00761,
-    "tf20/tf.keras/eager": 0.02549,
-    "tf21/tf.keras/graph": 0.00662,
-    "tf21/tf.keras/eager": 0.0033,
-}
-
-
-def usual(job: Job) -> float:
-    """SECONDS, with a wobble that differs from arm to arm."""
-    place = list(SECONDS).index(job.arm.name)
-    return SECONDS[job.arm.name] * (1 + 0.01 * math.cos(math.pi * (job.round + place) / 2))
-
-
-def scaled(factor: float, *, wobble: float = 0.0) -> Callable[[Job], float]:
-    """tf20 takes `factor` times as long as tf114, give or take `wobble` from round to round."""
-    return lambda job: (
-        0.01 * factor * (1 + wobble * (-1) ** job.round) if job.arm.environment == "tf20" else 0.01
-    )
-
-
-class Reports:
-    """Both reports of one run."""
-
-    def __init__(
-        self,
-        plan: Plan,
-        records: Sequence[Record],
-        *,
-        width: int = 100,
-        colour: bool = False,
-        reference: str | None = None,
-        kinds: Collection[ContrastKind] | None = None,
-        **facts: Any,  # noqa: ANN401
-    ) -> None:
-        frame = merge([(plan, records)])
-        identifiers = [item.identifier for item in plan.environments]
-        comparison = compare(
-            frame, environments=identifiers, threshold=0.02, reference=reference, kinds=kinds
-        )
-        context = Context(
-            environments=plan.environments,
-            rounds=plan.rounds,
-            cpu="Test CPU",
-            cores=2,
-            **facts,
-        )
-        self.terminal = terminal.render(frame, comparison, context, width=width, colour=colour)
-        self.markdown = markdown.render(frame, comparison, context)
-
-    @property
-    def sentences(self) -> str:
-        """The answer: the second paragraph, on one line."""
-        return " ".join(self.terminal.split("\n\n")[1].split("\n"))
-
-    def line(self, start: str) -> str:
-        """The first line of the terminal that starts so, with single blanks."""
-        lines = [" ".join(line.split()) for line in self.terminal.splitlines()]
-        return next(line for line in lines if line.startswith(start))
-
-
-def raced(seconds: Callable[[Job], float], *, rounds: int = 6, **facts: Any) -> Reports:  # noqa: ANN401
-    """tf114 and tf20 in both modes, train_on_batch only."""
-    plan = factories.plan(rounds=rounds)
-    return Reports(plan, factories.measured(plan, seconds), **facts)
 
 
 def test_the_screen_as_a_whole() -> None:
@@ -106,8 +32,6 @@ def test_the_screen_as_a_whole() -> None:
         width=80,
         preparing_s=31,
         folder=Path("results/7f3a"),
-        command="nox -s bench-tf114 bench-tf20 -- --rounds 20",
-        command_s=700,
     ).terminal
     assert shown.startswith(
         """\
@@ -122,9 +46,8 @@ Most of it is eager mode: graph against graph it is 1.15x (1.14 to 1.17).
     assert "* tf114 graph, tf20 eager. ratio = tf20 time / tf114 time; above 1 is slower." in shown
     assert shown.endswith(
         """\
-48 of 48 jobs ok, 0 redone, 2 min 24 s measuring, 31 s preparing.
+48 of 48 jobs ok, 2 min 24 s measuring, 31 s preparing.
 
-unclear?     nox -s bench-tf114 bench-tf20 -- --rounds 20  (about 12 min)
 report       results/7f3a/report.md"""
     )
     assert max(len(line) for line in shown.splitlines()) <= 80
@@ -227,7 +150,7 @@ def test_a_cell_that_cannot_run_is_listed_with_its_reason() -> None:
     assert f"  {entry} | so" in shown.terminal
     assert f"- {entry} \\| so" in shown.markdown
     assert shown.line("eager - ") == "eager - - - - no number"
-    assert "24 of 36 jobs ok, 12 unsupported, 0 redone" in shown.terminal
+    assert "24 of 36 jobs ok, 12 unsupported" in shown.terminal
     assert (
         "tf20/keras/eager against tf114/keras/eager at train_on_batch has no number: "
         "tf20/keras/eager unsupported: it is | so."
@@ -241,7 +164,7 @@ def test_a_job_that_failed_once_is_listed_beside_the_number() -> None:
     lost = "tf20/keras/graph, small-small/numpy/train_on_batch: crashed (1 job): it is | so"
     assert f"Lost jobs:\n  {lost}" in shown.terminal
     assert "1 of 6 blocks dropped: tf20/keras/graph crashed" in shown.terminal
-    assert "35 of 36 jobs ok, 1 crashed, 0 redone" in shown.terminal
+    assert "35 of 36 jobs ok, 1 crashed" in shown.terminal
 
 
 def test_three_environments_stand_below_each_other() -> None:
@@ -314,7 +237,7 @@ def test_many_further_contrasts_are_left_to_the_file() -> None:
     """The terminal counts them, the file has them all."""
     cases = [factories.case(data=f"d{number}") for number in range(13)]
     plan = factories.plan(cases=cases)
-    shown = Reports(plan, factories.measured(plan, lambda _: 0.01))
+    shown = Reports(plan, factories.measured(plan, lambda _: 0.01), folder=Path("results/7f3a"))
     assert "More in report.md:\n  eager against graph: 26 same" in shown.terminal
     assert "### eager against graph: small-d12, tf.keras, numpy" in shown.markdown
 
@@ -356,7 +279,7 @@ def test_the_file_says_where_the_time_goes_and_what_it_holds_for() -> None:
 def test_a_run_that_measured_nothing_is_still_a_report() -> None:
     """Every cell is missing, with its reason."""
     shown = Reports(factories.plan(), [])
-    assert "0 of 24 jobs ok, 24 missing, 0 redone" in shown.terminal
+    assert "0 of 24 jobs ok, 24 missing, under 1 s measuring" in shown.terminal
     assert "missing (6 jobs): no record: the run was interrupted" in shown.markdown
 
 
