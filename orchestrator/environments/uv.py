@@ -160,10 +160,11 @@ _CAUSES = (
         "The log holds the build's own output. On Debian: apt install build-essential.",
     ),
     Cause(
-        r"no solution found.*?you require (?P<name>[^\s,]+)|no solution found|"
+        r"no solution found.*?(?:you\s+require|no\s+version\s+of)\s+(?P<name>[^\s,]+)|"
+        r"no solution found|"
         r"not found in the (?:package )?registry",
         "The index does not have a package that the lock names",
         "A mirror that is not complete, or a package for another machine or Python.",
-        "Use an index that carries the release, such as pypi.org.",
+        "Use an index that carries the release.",
     ),
 )
