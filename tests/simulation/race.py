@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from orchestrator.merge import merge
+from orchestrator.verdict import intervals, judge
 from tests import factories
 
 if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
+
+    from orchestrator.model.names import State
 
 Noise = Literal["normal", "bimodal", "drifting"]
 
@@ -51,3 +54,24 @@ def timed(
     ratios = np.broadcast_to(ratio, case.max() + 1)[case]
     log_s += np.where(frame["environment"] == "tf20", np.log(ratios), 0.0)
     return frame.assign(median_s=0.01 * np.exp(log_s))
+
+
+def log_ratios(frame: pd.DataFrame) -> NDArray[np.float64]:
+    """(cases, rounds): tf20 over tf114. The table goes by round, case and arm, tf114 first."""
+    seconds = frame["median_s"].to_numpy(dtype=float).reshape(frame["round"].max(), -1, 2)
+    ratios: NDArray[np.float64] = np.log(seconds[:, :, 1] / seconds[:, :, 0]).T
+    return ratios
+
+
+def states(frame: pd.DataFrame) -> list[State]:
+    """The verdict on every case of one table at 2%: the statistics alone, a hundred times faster.
+
+    That this is what `compare` says has a test of its own.
+    """
+    found = intervals.estimate(log_ratios(frame), alpha=0.05)
+    count = len(found.p)
+    q = intervals.corrected(found.p, ["version"] * count, np.ones(count, dtype=bool))
+    return [
+        judge.state(low=low, high=high, q=each, threshold=0.02, alpha=0.05)[0]
+        for low, high, each in zip(found.low, found.high, q, strict=True)
+    ]
