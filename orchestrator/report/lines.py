@@ -59,14 +59,15 @@ def footnote(cells: Sequence[Cell], comparison: Comparison) -> str:
     if not comparison.contrasts:
         return ""
     environments = list(dict.fromkeys(cell.environment for cell in cells))
-    ratio = "above 1 is slower."
+    # The times are medians over all processes: their quotient may differ a little from the ratio.
+    ratio = "averaged over blocks; above 1 is slower."
     others = [name for name in environments if name != comparison.reference]
     if not others:
-        return f"ratio = right time / left time; {ratio}"
+        return f"ratio = right time / left time, {ratio}"
     if len(others) == 1 and comparison.reference in environments:
-        ratio = f"ratio = {others[0]} time / {comparison.reference} time; {ratio}"
+        ratio = f"ratio = {others[0]} time / {comparison.reference} time, {ratio}"
     else:
-        ratio = f"ratio = time / {comparison.reference} time; {ratio}"
+        ratio = f"ratio = time / {comparison.reference} time, {ratio}"
     installed = any(contrast.kind == "as_installed" for contrast in comparison.contrasts)
     if not installed or comparison.reference not in environments:
         return ratio

@@ -141,14 +141,27 @@ def _modes(
     ]
     if not same_mode or same_mode[0].q is None:
         return []
-    graph = same_mode[0]
-    if contrast.ratio is None or graph.ratio is None:
+    return _share_of_mode(contrast, same_mode[0])
+
+
+def _share_of_mode(contrast: Contrast, graph: Contrast) -> list[str]:
+    """How much of `contrast` is left at graph against graph.
+
+    Whole intervals are compared, not their middles: what is said holds wherever in them the truth
+    lies.
+    """
+    if contrast.low is None or contrast.high is None or graph.low is None or graph.high is None:
         return []
+    if graph.state in {"same", "faster"}:
+        said = "All of it is eager mode"
+    elif math.log(graph.high) < _MODE_SHARE * math.log(contrast.low):
+        said = "Most of it is eager mode"
+    elif math.log(graph.low) >= _MODE_SHARE * math.log(contrast.high):
+        said = "It is not only eager mode"
+    else:
+        said = "How much of it is eager mode is unclear"
     figures = f"{words.ratio(graph)} ({words.interval(graph, to=' to ')})"
-    if math.log(graph.ratio) >= _MODE_SHARE * math.log(contrast.ratio):
-        return [f"It is not only eager mode: graph against graph it is {figures}."]
-    amount = "All" if graph.ratio <= 1 else "Most"
-    return [f"{amount} of it is eager mode: graph against graph it is {figures}."]
+    return [f"{said}: graph against graph it is {figures}."]
 
 
 def _counted(members: Sequence[Contrast], by_name: Mapping[tuple[str, str], Cell]) -> list[str]:

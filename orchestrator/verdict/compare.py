@@ -141,7 +141,7 @@ class _Judged:
             state=state,
             reason=reason,
             notes=judge.notes(self.cells, pair, self.paired[number], unit),
-            origin_percent=_origin_percent(self.cells, pair, ratio),
+            origin_percent=_origin_percent(self.cells, pair, candidate, reference),
         )
 
 
@@ -199,10 +199,16 @@ def _no_number(sides: tuple[Side, Side], gaps: Mapping[tuple[str, str], Gap], un
     return f"{cell} {gap.outcome}: {gap.reason}"
 
 
-def _origin_percent(cells: Cells, pair: Pairing, ratio: float | None) -> float | None:
-    """(1 - longer / shorter) * 100 as a magnitude, + when the newer version or graph is faster."""
-    if ratio is None or pair.kind not in {"as_installed", "version", "mode"}:
+def _origin_percent(cells: Cells, pair: Pairing, candidate: Side, reference: Side) -> float | None:
+    """(1 - longer / shorter) * 100 of the two times, as a magnitude.
+
+    + when the newer version, or graph against eager, is faster.
+    """
+    if not candidate.seconds or not reference.seconds:
         return None
+    if pair.kind not in {"as_installed", "version", "mode"}:
+        return None
+    ratio = candidate.seconds / reference.seconds
     magnitude = (max(ratio, 1 / ratio) - 1) * 100
     candidate_wins = ratio < 1
     if pair.kind == "mode":
