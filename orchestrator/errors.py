@@ -41,12 +41,6 @@ class InputError(StackraceError):
     exit_code = 2
 
 
-class JobsFailedError(StackraceError):
-    """Jobs failed or are missing (`unsupported` is not a failure): exit code 3."""
-
-    exit_code = 3
-
-
 class EnvironmentFailedError(StackraceError):
     """An environment, lock, interpreter or engine is not to be had: exit code 5."""
 
