@@ -73,11 +73,15 @@ def test_the_interval_holds_the_true_ratio(ratio: float) -> None:
 
 
 def test_a_grid_without_differences_has_no_verdict_of_one() -> None:
-    """200 comparisons of a version with itself: 1 grid in 100 at most has a verdict of one."""
+    """200 comparisons of a version with itself: 2 grids in 100 at most have a verdict of one.
+
+    The correction alone lets 5 in 100 pass. Over 6,000 grids of this noise the threshold of 2% left
+    1.4 in 100, so that a tighter bound would hold for some seeds only.
+    """
     random = np.random.default_rng(11)
     frame = table(cases=200, rounds=10)
     grids = [set(race.states(race.timed(frame, random, noise="normal"))) for _ in range(GRIDS)]
-    assert sum(bool({"faster", "slower"} & states) for states in grids) <= GRIDS // 100
+    assert sum(bool({"faster", "slower"} & states) for states in grids) <= 0.02 * GRIDS
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1.04])
