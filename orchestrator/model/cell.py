@@ -1,8 +1,6 @@
-"""Arms, cases and cells, and the names by which people select them."""
+"""Arms and cases, and the names by which people select them."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import msgspec
 
@@ -50,11 +48,3 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         device = "" if self.device == "cpu" else f"@{self.device}"
         knobs = "".join(f"+{key}={value}" for key, value in sorted(self.knobs.items()))
         return f"{self.size}/{self.input}/{self.method}{device}{knobs}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cell:
-    """One arm of one case, by name: a row and column of a report."""
-
-    arm: str
-    case: str
