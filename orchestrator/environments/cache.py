@@ -17,6 +17,7 @@ from uuid import uuid4
 import filelock
 import msgspec
 
+from orchestrator.environments.durable import give_name
 from orchestrator.errors import InputError
 from orchestrator.model import codec
 from orchestrator.model.names import Variant
@@ -115,7 +116,7 @@ class Slot:
         """Give a probed environment its name; a broken one that has it is removed."""
         _manifest_path(temporary).write_bytes(codec.encode(manifest))
         shutil.rmtree(self.folder, ignore_errors=True)
-        temporary.rename(self.folder)
+        give_name(temporary, self.folder)
 
 
 def slot(row: Row, variant: Variant, *, lock: Lock, interpreter: Interpreter, cache: Path) -> Slot:

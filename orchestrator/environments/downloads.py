@@ -13,6 +13,7 @@ import filelock
 from pbs_installer import install
 from uv import find_uv_bin
 
+from orchestrator.environments.durable import give_name
 from orchestrator.environments.uv import variables
 from orchestrator.process import ToolError, run_tool
 
@@ -78,7 +79,7 @@ def _install(version: str, final: Path, install: Installer) -> None:
     temporary = final.with_name(f".{final.name}.{uuid4().hex}.tmp")
     try:
         install(version, temporary, arch="x86_64", platform="linux")
-        temporary.rename(final)
+        give_name(temporary, final)
     except Exception as error:
         # The installer lets through whatever its HTTP client, archive readers and disk raise.
         text = _last_line(str(error)) or type(error).__name__
