@@ -16,7 +16,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def flush(folder: Path) -> None:
     """Write out the file system that holds `folder`; where it cannot, that is no failure.
 
-    Syncing every one of some ten thousand files takes minutes, and `os.sync` waits for all disks.
+    One call for all of some ten thousand files; `os.sync` would wait for every other disk as well.
     """
     try:
         descriptor = os.open(folder, os.O_RDONLY)
