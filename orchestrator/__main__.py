@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import errno
 import sys
 import traceback
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, NoReturn
 
-from orchestrator import host, log
-from orchestrator.errors import InterruptedRunError, StackraceError, StorageError
+from orchestrator import host, log, store
+from orchestrator.errors import InterruptedRunError, StackraceError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,12 +35,9 @@ def run(words: Sequence[str]) -> int:
         log.fail(error)
         code = error.exit_code
     except OSError as error:
-        if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
+        if error.errno not in store.DISK_FULL:
             return _fault()
-        full = StorageError(
-            f"The disk is full: {error.filename or 'a file'} could not be written.",
-            fix="Free some space and run the command again; records that were written are kept.",
-        )
+        full = store.full_disk(error.filename or "a file")
         log.fail(full)
         code = full.exit_code
     except Exception:  # noqa: BLE001 - nothing may look like exit code 1, a regression

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 SUMMARY = "summary.json"
 REPORTS = {  # format -> file, in a run folder or wherever a report goes
     "md": "report.md",
@@ -41,6 +42,15 @@ NAME_RESULTS = "Name another folder with --results DIR or STACKRACE_RESULTS."
 NAME_CACHE = "Name another folder with STACKRACE_CACHE."
 
 
+def full_disk(path: Path | str) -> StorageError:
+    """The message for a disk with no room for `path`."""
+    return StorageError(
+        f"The disk is full: {path} could not be written.",
+        why="An environment takes 0.5 to 2 GB, a run a few MB.",
+        fix="Free some space and go on: nothing that was measured is lost.",
+    )
+
+
 @contextmanager
 def storage_errors(path: Path, *, fix: str = NAME_RESULTS) -> Iterator[None]:
     """Turn what a full disk or a forbidden folder raises into a message that names it."""
@@ -49,12 +59,8 @@ def storage_errors(path: Path, *, fix: str = NAME_RESULTS) -> Iterator[None]:
     except OSError as error:
         if error.errno is None:  # a time-out, or a library's own: no file is at fault
             raise
-        if error.errno in {errno.ENOSPC, errno.EDQUOT}:
-            raise StorageError(
-                f"The disk is full: {path} could not be written.",
-                why="An environment takes 0.5 to 2 GB, a run a few MB.",
-                fix="Free some space and go on: nothing that was measured is lost.",
-            ) from error
+        if error.errno in DISK_FULL:
+            raise full_disk(path) from error
         raise UsageError(f"{path} cannot be written: {error.strerror}.", fix=fix) from error
 
 
