@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import traceback
 from io import TextIOWrapper
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from orchestrator import host, log, store
@@ -19,6 +21,9 @@ FAULT = 70
 
 def main() -> NoReturn:
     """Run the command line and exit with its code."""
+    # Closed by the caller (`>&-`): nobody listens, and nothing may fail for that.
+    sys.stdout = sys.stdout or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
+    sys.stderr = sys.stderr or Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         # A path may hold letters that the locale of a job system has not.
         if isinstance(stream, TextIOWrapper):

@@ -25,6 +25,7 @@ DEFAULT_THRESHOLD = 0.02
 # A first call may have to trace a large model, or compile for a GPU.
 DEFAULT_FIRST_CALL_S = 600.0
 DEFAULT_JOB_S = 120.0
+LONGEST_S = 7 * 24 * 3600.0
 
 T = TypeVar("T")
 
@@ -183,8 +184,10 @@ def _positive(value: int | None, what: str) -> int | None:
 
 def _seconds(value: float | None, default: float, what: str) -> float:
     seconds = default if value is None else float(value)
-    if not (math.isfinite(seconds) and seconds > 0):
-        raise UsageError(f"{what}-seconds must be a positive number of seconds, not {value}.")
+    if not (math.isfinite(seconds) and 0 < seconds <= LONGEST_S):
+        raise UsageError(
+            f"{what}-seconds must be a positive number of seconds, at most a week, not {value}."
+        )
     return seconds
 
 

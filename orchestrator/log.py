@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -35,8 +35,9 @@ def data(text: str) -> None:
 
 
 def talk(text: str) -> None:
-    """What the command is doing."""
-    print(text, file=sys.stderr, flush=True)
+    """What the command is doing. Whether anybody listens must not end it."""
+    with suppress(OSError, ValueError):
+        print(text, file=sys.stderr, flush=True)
 
 
 def warn(text: str) -> None:

@@ -143,15 +143,15 @@ class RunFolder:
 
     def record_path(self, key: str, attempt: int) -> Path:
         """Where the record of one attempt of a job stands."""
-        return self.path / "records" / f"{key}.{attempt}.json"
+        return self.path / "records" / f"{_plain(key)}.{attempt}.json"
 
     def log_path(self, key: str, attempt: int) -> Path:
         """Where the output of one attempt of a job goes."""
-        return self.path / "logs" / f"{key}.{attempt}.log"
+        return self.path / "logs" / f"{_plain(key)}.{attempt}.log"
 
     def work_path(self, key: str, attempt: int) -> Path:
         """Where one attempt of a job may write; gone when it has ended."""
-        return self.path / "work" / f"{key}.{attempt}"
+        return self.path / "work" / f"{_plain(key)}.{attempt}"
 
     @classmethod
     def create(cls, results: Path, plan: Plan) -> RunFolder:
@@ -197,6 +197,8 @@ class RunFolder:
         try:
             with storage_errors(self.path):
                 lock.acquire()
+                for name in ("records", "logs"):  # copies may have dropped empty folders
+                    (self.path / name).mkdir(exist_ok=True)
         except filelock.Timeout as error:
             raise UsageError(
                 f"Another command is measuring {self.path}.",
@@ -206,3 +208,10 @@ class RunFolder:
             yield
         finally:
             lock.release()
+
+
+def _plain(key: str) -> str:
+    """The key, unless it would lead out of the run folder: plans come from other people too."""
+    if "/" in key or key.startswith("."):
+        raise InputError(f"{key!r} is not the key of a job: this plan was not made by stackrace.")
+    return key

@@ -44,6 +44,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["run", "tf114", "--threshold", "200%"], "must lie between 0% and 100%"),
         (["run", "tf114", "--reference", "tf20"], "The reference 'tf20' is no environment or arm"),
         (["run", "tf114", "--max-job-seconds", "0"], "must be a positive number of seconds"),
+        (["run", "tf114", "--max-job-seconds", "3e6"], "at most a week"),
         (["run"], "Name the environments to race"),
         (["run", "--resume", "x", "--rounds", "3"], "takes no other option"),
         (["run", "--resume", "nowhere"], "nowhere is not a run folder"),
@@ -274,3 +275,14 @@ def test_signals_while_preparing(tmp_path: Path, number: signal.Signals, code: i
     _, told = process.communicate(timeout=60)
     assert (code, f"stackrace: exit code {code}") == (process.returncode, told.splitlines()[-1])
     assert f"Stopped ({number.name})" in told
+
+
+@pytest.mark.parametrize("closed", ["2>&-", ">&-", ">&- 2>&-"])
+def test_closed_streams_change_no_code(closed: str) -> None:
+    """Whoever closes our streams gets the command's own exit code."""
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -m orchestrator rum {closed}"],
+        check=False,
+        env={"PYTHONPATH": ROOT, "PATH": "/usr/bin:/bin"},
+    )
+    assert done.returncode == 2

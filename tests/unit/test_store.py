@@ -166,3 +166,20 @@ def test_without_hard_links_the_first_writer_wins_too(tmp_path: Path) -> None:
     assert rename_new(tmp_path / "1.tmp", tmp_path / "record")
     assert not rename_new(tmp_path / "2.tmp", tmp_path / "record")
     assert (tmp_path / "record").read_bytes() == b"1"
+
+
+@pytest.mark.parametrize("key", ["../../../escape", "/srv/escape", ".hidden", "a/b"])
+def test_keys_never_lead_out_of_the_folder(tmp_path: Path, key: str) -> None:
+    """A plan from somebody else cannot make stackrace write elsewhere."""
+    folder = RunFolder(tmp_path)
+    for place in (folder.record_path, folder.log_path, folder.work_path):
+        with pytest.raises(InputError, match="is not the key of a job"):
+            place(key, 1)
+
+
+def test_copies_without_empty_folders_can_be_claimed(tmp_path: Path) -> None:
+    """A copied run whose empty folders were dropped gets them again."""
+    folder = RunFolder.create(tmp_path, factories.plan(rounds=1))
+    (folder.path / "logs").rmdir()
+    with folder.claimed():
+        assert (folder.path / "logs").is_dir()
