@@ -153,6 +153,7 @@ def lock(settings: config.Config) -> None:
 def _prepare(
     rows: Sequence[Row], settings: config.Config, zipapp: guest.Guest
 ) -> dict[str, Environment]:
+    interpreters.check_configured(settings.interpreters, versions=matrix.pythons(matrix.load()))
     return environments.prepare(
         rows,
         variant="cpu",

@@ -286,3 +286,12 @@ def test_closed_streams_change_no_code(closed: str) -> None:
         env={"PYTHONPATH": ROOT, "PATH": "/usr/bin:/bin"},
     )
     assert done.returncode == 2
+
+
+def test_configured_python_that_nothing_uses(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An interpreter configured under a version that no row has is refused, not ignored."""
+    (tmp_path / "stackrace.toml").write_text('[interpreters]\n"3.7.16" = "/usr/bin/python3"\n')
+    assert __main__.run(["prepare", "tf114"]) == 2
+    assert "3.7.16" in capsys.readouterr().err
