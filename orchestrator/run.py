@@ -25,9 +25,17 @@ def missing_blocks(plan: Plan, records: attempts.ByKey) -> list[Block]:
     return [block for block in plan.blocks if attempts.next_attempt(block, records) is not None]
 
 
-def work_through(plan: Plan, folder: RunFolder, measure: Measure, progress: Progress) -> None:
-    """Measure every block that is missing, whole. Each record is stored as soon as it exists."""
-    records = attempts.by_key(folder.records())
+def work_through(
+    plan: Plan,
+    folder: RunFolder,
+    records: attempts.ByKey,
+    measure: Measure,
+    progress: Progress,
+) -> None:
+    """Measure every block that `records`, those of the folder, lack; whole, and in order.
+
+    Each record is stored, and added to `records`, as soon as it exists.
+    """
     for block in missing_blocks(plan, records):
         first = attempts.next_attempt(block, records)
         while (attempt := attempts.next_attempt(block, records)) is not None:

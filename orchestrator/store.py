@@ -64,18 +64,25 @@ def storage_errors(path: Path, *, fix: str = NAME_RESULTS) -> Iterator[None]:
         raise UsageError(f"{path} cannot be written: {error.strerror}.", fix=fix) from error
 
 
-def write_once(path: Path, raw: bytes, *, fix: str = NAME_RESULTS) -> bool:
-    """Write a file that is never rewritten; false when it already exists."""
+@contextmanager
+def _temporary(path: Path, *, fix: str = NAME_RESULTS) -> Iterator[Path]:
+    """A name beside `path` to write under first; nothing has it afterwards."""
     temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
     with storage_errors(path, fix=fix):
         try:
-            with temporary.open("wb") as file:
-                file.write(raw)
-                file.flush()
-                os.fsync(file.fileno())
-            written = _link(temporary, path)
+            yield temporary
         finally:
             temporary.unlink(missing_ok=True)
+
+
+def write_once(path: Path, raw: bytes, *, fix: str = NAME_RESULTS) -> bool:
+    """Write a file that is never rewritten; false when it already exists."""
+    with _temporary(path, fix=fix) as temporary:
+        with temporary.open("wb") as file:
+            file.write(raw)
+            file.flush()
+            os.fsync(file.fileno())
+        written = _link(temporary, path)
         if written:
             _sync_folder(path.parent)
     return written
@@ -83,13 +90,9 @@ def write_once(path: Path, raw: bytes, *, fix: str = NAME_RESULTS) -> bool:
 
 def write_report(path: Path, raw: bytes) -> None:
     """Write a file that is made again from the records at any time."""
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    with storage_errors(path):
-        try:
-            temporary.write_bytes(raw)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    with _temporary(path) as temporary:
+        temporary.write_bytes(raw)
+        temporary.replace(path)
 
 
 def _link(temporary: Path, path: Path) -> bool:

@@ -50,3 +50,7 @@ class Selection:
     cases: tuple[Case, ...]
     forms: tuple[tuple[Api, Mode], ...]
     rounds: int
+
+    def jobs(self, environments: int) -> int:
+        """How many processes that is, over so many environments."""
+        return len(self.cases) * len(self.forms) * environments * self.rounds

@@ -55,7 +55,7 @@ def _preset(every: Grid, name: str, size_mb: int) -> ListedPreset:
         default=name == config.DEFAULT_PRESET,
         cases=len(selection.cases),
         rounds=selection.rounds,
-        jobs=len(selection.cases) * len(selection.forms) * PAIR * selection.rounds,
+        jobs=selection.jobs(PAIR),
         estimate_s=grid.estimate_s(every, selection, environments=PAIR, limits=limits),
         disk_mb=size_mb * PAIR,
     )

@@ -80,10 +80,10 @@ def race(settings: config.Config, hints: Hints) -> int:
     )
     reference = plan.check_reference(rows, selection.forms, settings.reference)
     _check_writable(settings.results)
-    jobs = len(selection.cases) * len(selection.forms) * len(rows) * selection.rounds
     estimate = grid.estimate_s(every, selection, environments=len(rows), limits=settings.limits)
     log.talk(
-        f"{', '.join(row.identifier for row in rows)}: {phrases.count(jobs, 'job')} in "
+        f"{', '.join(row.identifier for row in rows)}: "
+        f"{phrases.count(selection.jobs(len(rows)), 'job')} in "
         f"{phrases.count(selection.rounds, 'interleaved round')}, about "
         f"{words.roughly(estimate)} of measuring."
     )
@@ -208,10 +208,10 @@ def _measure(
 
     _warn_of_load([host.load().load_1m], machine.cores, "is")
     with folder.claimed(), _resumable(folder, planned, hints):
-        lacking = run.missing_blocks(planned, attempts.by_key(folder.records()))
-        jobs = sum(len(block.jobs) for block in lacking)
+        records = attempts.by_key(folder.records())
+        jobs = sum(len(block.jobs) for block in run.missing_blocks(planned, records))
         with log.progress("racing", jobs) as progress:
-            run.work_through(planned, folder, measure, progress)
+            run.work_through(planned, folder, records, measure, progress)
     _warn_of_load(loads, machine.cores, "was")
     return reading.conclude(folder, preparing_s=preparing_s, more_rounds=hints.more_rounds)
 

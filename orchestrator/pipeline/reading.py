@@ -170,7 +170,7 @@ def report(
 
 def newest(results: Path) -> Path:
     """The run that was started last in a results folder."""
-    runs = sorted(path.parent for path in results.glob("*/plan.json"))
+    runs = [path.parent for path in results.glob("*/plan.json")]
     if not runs:
         raise InputError(
             f"There is no run in {results}.", fix="Start one with: stackrace run tf114 tf20"

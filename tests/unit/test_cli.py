@@ -18,6 +18,17 @@ from orchestrator.cli import options
 ROOT = str(Path(grid.__file__).parent.parent)
 
 
+def python(code: str) -> subprocess.CompletedProcess[str]:
+    """Run a snippet in a fresh interpreter that finds the package and nothing else."""
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": ROOT},
+    )
+
+
 @pytest.fixture(autouse=True)
 def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands run in an empty folder, with caches of their own."""
@@ -118,13 +129,7 @@ def test_quick_commands_import_nothing_heavy(words: list[str]) -> None:
         "heavy = {'pandas', 'scipy', 'numpy', 'pyarrow', 'docker', 'rich'} & set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy or code else 0)"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": ROOT},
-    )
+    done = python(code)
     assert (0, "") == (done.returncode, done.stderr)
 
 
@@ -236,13 +241,7 @@ def test_other_platforms_are_refused_plainly(missing: str) -> None:
         "from orchestrator.__main__ import run\n"
         "sys.exit(run(['list']))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={"PYTHONPATH": ROOT},
-    )
+    done = python(code)
     assert done.returncode == 5
     assert "this is Windows AMD64" in done.stderr
     assert "Traceback" not in done.stderr

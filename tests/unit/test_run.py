@@ -49,6 +49,11 @@ class Fake:
         return factories.record(self.plan, job, outcome=outcome, attempt=attempt)
 
 
+def work_through(plan: Plan, folder: RunFolder, measure: Fake, progress: Count) -> None:
+    """Work through a plan from what its folder holds, as a command does."""
+    run.work_through(plan, folder, attempts.by_key(folder.records()), measure, progress)
+
+
 @pytest.fixture
 def plan() -> Plan:
     """Two rounds of one case with two arms."""
@@ -64,7 +69,7 @@ def folder(tmp_path: Path, plan: Plan) -> RunFolder:
 def test_every_job_is_measured_once_in_order(plan: Plan, folder: RunFolder) -> None:
     """All goes well: one record a job, in the plan's order."""
     measure, progress = Fake(plan, {}), Count()
-    run.work_through(plan, folder, measure, progress)
+    work_through(plan, folder, measure, progress)
     assert [(job.key, 1) for job in plan.jobs] == measure.calls
     assert sorted(job.key for job in plan.jobs) == sorted(item.key for item in folder.records())
     assert progress.done == 4
@@ -75,10 +80,10 @@ def test_interrupted_run_goes_on_where_it_stopped(plan: Plan, folder: RunFolder)
     first = Fake(plan, {})
     first.stop_after = 3
     with pytest.raises(KeyboardInterrupt):
-        run.work_through(plan, folder, first, Count())
+        work_through(plan, folder, first, Count())
     assert len(folder.records()) == 3
     second = Fake(plan, {})
-    run.work_through(plan, folder, second, Count())
+    work_through(plan, folder, second, Count())
     assert [(job.key, 2) for job in plan.blocks[1].jobs] == second.calls
     found = attempts.by_key(folder.records())
     assert [1, 2] == [attempts.counting_attempt(block, found) for block in plan.blocks]
@@ -90,7 +95,7 @@ def test_broken_environment_is_tried_three_times(plan: Plan, folder: RunFolder) 
         ("tf20/tf.keras/graph", number): "environment_error" for number in (1, 2, 3)
     }
     measure, progress = Fake(plan, broken), Count()
-    run.work_through(plan, folder, measure, progress)
+    work_through(plan, folder, measure, progress)
     assert len(measure.calls) == 2 * 2 * 3
     assert progress.done == 4  # a redone job counts once
     found = attempts.by_key(folder.records())
@@ -100,14 +105,14 @@ def test_broken_environment_is_tried_three_times(plan: Plan, folder: RunFolder) 
 def test_recovered_environment_counts(plan: Plan, folder: RunFolder) -> None:
     """When the second attempt succeeds, it counts."""
     measure = Fake(plan, {("tf20/tf.keras/graph", 1): "environment_error"})
-    run.work_through(plan, folder, measure, Count())
+    work_through(plan, folder, measure, Count())
     found = attempts.by_key(folder.records())
     assert [2, 2] == [attempts.counting_attempt(block, found) for block in plan.blocks]
 
 
 def test_nothing_is_measured_twice(plan: Plan, folder: RunFolder) -> None:
     """A finished run has nothing left to do."""
-    run.work_through(plan, folder, Fake(plan, {}), Count())
+    work_through(plan, folder, Fake(plan, {}), Count())
     again = Fake(plan, {})
-    run.work_through(plan, folder, again, Count())
+    work_through(plan, folder, again, Count())
     assert [] == again.calls
