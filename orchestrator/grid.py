@@ -7,6 +7,8 @@ from fnmatch import fnmatchcase
 from importlib import resources
 from typing import TYPE_CHECKING, get_args
 
+import msgspec
+
 from orchestrator.errors import UsageError, nearest
 from orchestrator.model import codec
 from orchestrator.model.cell import Case
@@ -14,8 +16,9 @@ from orchestrator.model.grid import Grid, Preset, Selection
 from orchestrator.model.names import Api, Input, Method, Mode
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
+    from orchestrator.model.names import Device
     from orchestrator.model.plan import Limits
 
 DATASET_BATCHES = 8  # distinct batches: the origin's 200 would not fit into one graph
@@ -44,8 +47,14 @@ def select(
     case_globs: Sequence[str] = (),
     arm_globs: Sequence[str] = (),
     rounds: int | None = None,
+    devices: Sequence[Device] = ("cpu",),
+    existing: Collection[tuple[Api, Mode]] = tuple(
+        itertools.product(get_args(Api), get_args(Mode))
+    ),
 ) -> Selection:
-    """What to run: the preset's cases and arms, or what the globs name.
+    """What to run: the preset's cases and arms, or what the globs name, each on every device.
+
+    `existing`: the forms that at least one of the environments has; no other is selected.
 
     A case glob picks among all cases of the preset's sizes; one that names none of them, among the
     whole grid. An arm glob, over `api/mode`, picks among all arms. UsageError when a glob matches
@@ -55,16 +64,17 @@ def select(
     near = [case.name for case in _cases(grid, chosen.sizes, get_args(Input), get_args(Method))]
     own = [case.name for case in _cases(grid, chosen.sizes, chosen.inputs, chosen.methods)]
     picked = _pick(case_globs, [near, every], lambda glob: _no_case(grid, glob, every)) or {*own}
-    forms = [f"{api}/{mode}" for api in get_args(Api) for mode in get_args(Mode)]
+    forms = [f"{api}/{mode}" for api, mode in existing]
     own_forms = {f"{api}/{mode}" for api in chosen.apis for mode in chosen.modes}
     picked_forms = _pick(arm_globs, [forms], lambda glob: _no_arm(glob, forms)) or own_forms
     return Selection(
-        cases=tuple(case for case in cases(grid) if case.name in picked),
-        forms=tuple(
-            (api, mode)
-            for api, mode in itertools.product(get_args(Api), get_args(Mode))
-            if f"{api}/{mode}" in picked_forms
+        cases=tuple(
+            msgspec.structs.replace(case, device=device)
+            for case in cases(grid)
+            if case.name in picked
+            for device in devices
         ),
+        forms=tuple((api, mode) for api, mode in existing if f"{api}/{mode}" in picked_forms),
         rounds=chosen.rounds if rounds is None else rounds,
     )
 

@@ -14,6 +14,7 @@ from pyarrow import parquet
 
 from orchestrator.errors import InputError, UsageError
 from orchestrator.model import attempts
+from orchestrator.model.matrix import title
 from orchestrator.model.result import RESULT_SCHEMA, Result
 from orchestrator.store import write_report
 
@@ -204,10 +205,7 @@ def _check_alike(plans: Iterable[Plan]) -> None:
     """One name means one thing in every run."""
     known: dict[str, tuple[str, object]] = {}
     for plan in plans:
-        meanings: dict[str, object] = {
-            item.identifier: f"TensorFlow {item.tensorflow}, Keras {item.keras}"
-            for item in plan.environments
-        }
+        meanings: dict[str, object] = {item.identifier: title(item) for item in plan.environments}
         meanings |= {
             case.name: f"batch shape {case.batch_shape}, {case.parameters} parameters"
             for case in plan.cases

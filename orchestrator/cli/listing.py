@@ -33,8 +33,8 @@ def render(found: Catalogue) -> str:
     lines = ["Environments (name them in `stackrace run`; globs work: 'tf2*')"]
     for row in found.environments:
         lines.append(
-            f"  {row.identifier:<7} TensorFlow {row.tensorflow:<7} Keras {row.keras:<6} "
-            f"Python {row.python}  default {row.native_mode:<6} {row.size_mb:>5} MB"
+            f"  {row.identifier:<11} {row.title:<34} Python {row.python:<5} "
+            f"default {row.native_mode:<6} {row.size_mb:>5} MB"
         )
         for reason in row.impossible:
             lines += textwrap.wrap(
@@ -44,12 +44,18 @@ def render(found: Catalogue) -> str:
     lines += [_preset(preset) for preset in found.presets]
     lines += [
         "",
-        "Arms (--arm GLOB): " + ", ".join(found.arms),
+        *textwrap.wrap(
+            "Arms (--arm GLOB): " + ", ".join(found.arms), WIDTH, subsequent_indent=" " * 19
+        ),
         "",
         "Cases (--case GLOB), as size/input/method; in a glob '*' crosses '/'",
         *_cases(found.cases),
         "",
-        "Contrasts (stackrace compare RUN --contrast KIND): " + ", ".join(found.contrasts),
+        *textwrap.wrap(
+            "Contrasts (stackrace compare RUN --contrast KIND): " + ", ".join(found.contrasts),
+            WIDTH,
+            subsequent_indent="  ",
+        ),
     ]
     return "\n".join(lines)
 

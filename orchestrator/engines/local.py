@@ -70,7 +70,12 @@ def request(job: Job, case: Case, plan: Plan, *, phase_path: str) -> Request:
     return Request(
         action="measure",
         environment=job.arm.environment,
-        expected=Expected(tensorflow=planned.tensorflow, keras=planned.keras),
+        expected=Expected(
+            tensorflow=planned.tensorflow,
+            jax=planned.jax,
+            torch=planned.torch,
+            keras=planned.keras,
+        ),
         api=job.arm.api,
         mode=job.arm.mode,
         model=case.model,

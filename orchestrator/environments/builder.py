@@ -112,8 +112,7 @@ def _build(job: Job, guest: Path) -> None:
         job.slot.finish(
             folder,
             Manifest(
-                tensorflow=job.row.tensorflow,
-                keras=job.row.keras,
+                title=job.row.title,
                 python=job.interpreter.version,
                 build=job.interpreter.build,
                 variant=job.variant,

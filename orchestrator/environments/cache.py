@@ -42,8 +42,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     """What stands in a finished environment about itself."""
 
     schema: Literal["stackrace.environment/1"] = MANIFEST_SCHEMA
-    tensorflow: str
-    keras: str
+    title: str
     python: str
     build: str
     variant: Variant

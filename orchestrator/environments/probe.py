@@ -27,7 +27,9 @@ def probe(environment: Environment, row: Row, *, log: Path) -> None:
             Request(
                 action="probe",
                 environment=row.identifier,
-                expected=Expected(tensorflow=row.tensorflow, keras=row.keras),
+                expected=Expected(
+                    tensorflow=row.tensorflow, jax=row.jax, torch=row.torch, keras=row.keras
+                ),
                 phase_path=str(Path(name) / "phases"),
             ),
             work=Path(name),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import time
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,11 @@ import msgspec
 
 from orchestrator.environments.variables import worker_variables
 from orchestrator.model import codec
-from orchestrator.model.execution import Execution
+from orchestrator.model.execution import Beat, Execution, silent
 from orchestrator.process import run_worker, tail
 
 if TYPE_CHECKING:
+    from orchestrator.model.names import Backend
     from orchestrator.model.plan import Limits
     from orchestrator.model.request import Request
 
@@ -34,7 +36,19 @@ class VenvEnvironment:
     folder: Path
     guest: Path
 
-    def run(self, request: Request, *, work: Path, log: Path, limits: Limits) -> Execution:
+    @property
+    def backend(self) -> Backend:
+        """How it is isolated."""
+        return "venv"
+
+    @property
+    def image_digest(self) -> None:
+        """It runs in no image."""
+        return
+
+    def run(
+        self, request: Request, *, work: Path, log: Path, limits: Limits, beat: Beat = silent
+    ) -> Execution:
         """Run one worker process in the empty folder `work`, its output in `log`.
 
         The folder keeps request.json and result.json; the worker's home in it is deleted.
@@ -42,6 +56,12 @@ class VenvEnvironment:
         asked, answer, home = work / "request.json", work / "result.json", work / "home"
         phases = Path(request.phase_path)
         home.mkdir()
+        begun = time.monotonic()
+
+        def in_first_call() -> bool:
+            beat(time.monotonic() - begun)
+            return _AFTER_FIRST_CALL not in _lines(phases)
+
         asked.write_bytes(codec.encode(msgspec.structs.replace(request, parent_pid=os.getpid())))
         try:
             ended = run_worker(
@@ -50,7 +70,7 @@ class VenvEnvironment:
                 env=worker_variables(os.environ, home=home, device=request.device),
                 log=log,
                 limits=limits,
-                in_first_call=lambda: _AFTER_FIRST_CALL not in _lines(phases),
+                in_first_call=in_first_call,
                 cwd=work,
             )
         finally:

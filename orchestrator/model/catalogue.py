@@ -11,6 +11,7 @@ class ListedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """One row of the matrix, with the disk that one environment takes, in MB."""
 
     identifier: str
+    title: str
     tensorflow: str
     keras: str
     python: str

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from orchestrator.model.names import Backend
     from orchestrator.model.plan import Limits
     from orchestrator.model.record import Instant
     from orchestrator.model.request import Request
+
+
+Beat = Callable[[float], None]
+
+
+def silent(_: float) -> None:
+    """A beat that nobody hears."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +36,8 @@ class Execution:
     log_tail: str = ""
     start_error: str | None = None  # it could not be started at all
     oom_kills: int = 0  # processes that the kernel killed for memory meanwhile
+    lost: str | None = None  # its engine went away while it ran: nobody knows how it ended
+    gpu_bytes: int | None = None  # most GPU memory that its processes held, where that was seen
 
 
 class Environment(Protocol):
@@ -44,5 +55,19 @@ class Environment(Protocol):
     def python(self) -> str:
         """Full version of its interpreter: `3.7.16`."""
 
-    def run(self, request: Request, *, work: Path, log: Path, limits: Limits) -> Execution:
-        """Run one worker process in the empty folder `work`, its output in `log`."""
+    @property
+    def backend(self) -> Backend:
+        """How it is isolated."""
+
+    @property
+    def image_digest(self) -> str | None:
+        """The image that it runs in, when it is a container."""
+
+    def run(
+        self, request: Request, *, work: Path, log: Path, limits: Limits, beat: Beat = silent
+    ) -> Execution:
+        """Run one worker process in the empty folder `work`, its output in `log`.
+
+        `beat` is told, now and then, how many seconds the first call has lasted so far.
+        Raises EnvironmentFailedError when the environment itself is no longer there.
+        """

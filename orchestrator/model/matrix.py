@@ -3,14 +3,50 @@
 from __future__ import annotations
 
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
-from orchestrator.model.names import Api, Mode, Variant
+from orchestrator.model.names import FRAMEWORKS, Api, Framework, Mode, Variant
 
 if TYPE_CHECKING:
     from orchestrator.model.cell import Arm, Case
+
+
+class Versions(Protocol):
+    """Whatever has the versions of an environment: a row, or what a plan keeps of it."""
+
+    @property
+    def tensorflow(self) -> str:
+        """TensorFlow's version, or nothing where Keras computes with something else."""
+
+    @property
+    def jax(self) -> str:
+        """JAX's version, or nothing."""
+
+    @property
+    def torch(self) -> str:
+        """PyTorch's version, or nothing."""
+
+    @property
+    def keras(self) -> str:
+        """The version of the `keras` package, or nothing where there is none."""
+
+
+def framework(item: Versions) -> tuple[Framework, str]:
+    """What the environment computes with, and its version."""
+    if item.jax:
+        return "jax", item.jax
+    if item.torch:
+        return "torch", item.torch
+    return "tensorflow", item.tensorflow
+
+
+def title(item: Versions) -> str:
+    """`TensorFlow 1.14.0, Keras 2.2.5`."""
+    name, version = framework(item)
+    keras = f", Keras {item.keras}" if item.keras else ""
+    return f"{FRAMEWORKS[name]} {version}{keras}"
 
 
 class Impossible(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -39,15 +75,18 @@ class Cuda(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     cudnn: str
     architectures: tuple[str, ...]
     minimum_driver: str
-    base_image: str
-    from_wheels: bool
+    base_image: str  # has this CUDA, or for `from_wheels` no more than a driver's mount needs
+    from_wheels: bool  # CUDA comes from the index with the GPU lock, so a venv can have it
+    links: dict[str, str] = {}  # library that is looked for -> the one that the wheels have
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One environment: everything that stackrace knows about a version pair."""
 
     identifier: str
-    tensorflow: str
+    tensorflow: str = ""  # one of these three is there: what Keras computes with
+    jax: str = ""
+    torch: str = ""
     keras: str
     python: str
     packages: dict[Variant, tuple[str, ...]]
@@ -57,8 +96,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     apis: tuple[Api, ...]
     modes: tuple[Mode, ...]
     impossible: tuple[Impossible, ...] = ()
-    cuda: Cuda
+    cuda: Cuda | None = None  # None: there is no GPU build
+    variables: dict[str, str] = {}  # of its workers, such as KERAS_BACKEND
+    base_image: str | None = None  # for the CPU; None: the slim image of its Python
     lock: str | None = None  # the identifier whose locks it uses; a copy of a row shares them
+    spec: str = ""  # how the command line or stackrace.toml asked for it; empty: the matrix did
 
     @property
     def lock_name(self) -> str:
@@ -68,7 +110,12 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     @property
     def title(self) -> str:
         """`TensorFlow 1.14.0, Keras 2.2.5`."""
-        return f"TensorFlow {self.tensorflow}, Keras {self.keras}"
+        return title(self)
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is a row of the matrix, whose locks ship with stackrace."""
+        return not self.spec
 
     def reason_against(self, arm: Arm, case: Case) -> str | None:
         """Why this arm cannot run this case, or None when nothing is known against it."""

@@ -7,10 +7,12 @@ from typing import Literal
 
 from orchestrator.errors import UsageError
 
-Api = Literal["keras", "tf.keras"]
+Api = Literal["keras", "tf.keras", "tf_keras"]
 Mode = Literal["graph", "eager"]
 Variant = Literal["cpu", "gpu"]
 Device = Literal["cpu", "gpu"]
+Backend = Literal["venv", "container", "existing"]
+Framework = Literal["tensorflow", "jax", "torch"]  # what computes: Keras 3 runs on any of them
 Input = Literal["numpy", "dataset"]
 Method = Literal["train_on_batch", "fit"]
 
@@ -29,7 +31,7 @@ State = Literal["faster", "slower", "same", "unclear"]
 ContrastKind = Literal[
     "as_installed", "version", "mode", "api", "input", "method", "device", "workload"
 ]
-# Device and workload file cannot vary within a run yet.
+# The workload file cannot vary within a run yet.
 CONTRASTS: tuple[ContrastKind, ...] = (
     "as_installed",
     "version",
@@ -37,7 +39,10 @@ CONTRASTS: tuple[ContrastKind, ...] = (
     "api",
     "input",
     "method",
+    "device",
 )
+
+FRAMEWORKS: dict[Framework, str] = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 
 # What a run can be repeated for; anything else is a property of the cell (DESIGN, The record).
 REDONE_OUTCOMES: frozenset[Outcome] = frozenset({"environment_error"})

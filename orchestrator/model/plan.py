@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from orchestrator.model.cell import Arm, Case
-from orchestrator.model.names import Mode, Variant
+from orchestrator.model.names import Backend, Mode, Variant
 
 PLAN_SCHEMA: Final = "stackrace.plan/1"
 
@@ -16,13 +16,20 @@ class PlannedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     """An environment as the run was planned with: enough to resume and to report without it."""
 
     identifier: str
-    tensorflow: str
+    tensorflow: str = ""  # as in a row, one of these three is there
+    jax: str = ""
+    torch: str = ""
     keras: str
     python: str
     variant: Variant
     native_mode: Mode
     lock_digest: str
     lock: str = ""  # the row whose lock it uses, when it is a copy of one
+    spec: str = ""  # how it was asked for, when it is no row of the matrix
+    backend: Backend = "venv"
+    source: str = ""  # the interpreter or the image that the user named
+    image_digest: str | None = None
+    slow_start: bool = False  # its GPU code has to be compiled for this GPU in the first call
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +56,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     first_call_s: float  # from its start to the end of the first call (import, build, trace)
     job_s: float  # from there to its end; iterations are cut to fit
+    slow_first_call_s: float = 3600.0  # instead of first_call_s, where GPU code is compiled in it
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,6 +72,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     reference: str  # an environment's identifier, or an arm's name
     limits: Limits
     guest_digest: str
+    gpus: tuple[str, ...] = ()  # UUIDs of those that GPU cases may use
     environments: tuple[PlannedEnvironment, ...]
     cases: tuple[Case, ...]
     blocks: tuple[Block, ...]

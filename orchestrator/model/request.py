@@ -14,8 +14,10 @@ REQUEST_SCHEMA: Final = "stackrace.request/1"
 class Expected(msgspec.Struct, frozen=True, kw_only=True):
     """The versions that must really be there; a guest that finds others reports `invalid`."""
 
-    tensorflow: str
-    keras: str
+    tensorflow: str = ""  # one of these three: what Keras computes with
+    jax: str = ""
+    torch: str = ""
+    keras: str = ""
 
 
 class Seeds(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,12 +33,15 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
     `measure` times a cell. `probe` checks a new environment: imports, trains one step, saves and
     loads a model, and reports the versions found; it needs only `environment` and `expected`.
+    `describe` reports what is in an environment that somebody else made: the versions of whatever
+    framework is there, and in `metadata.apis` the version of each api's Keras; it needs only
+    `environment`, and trains one step with each api that it found.
     """
 
     schema: Literal["stackrace.request/1"] = REQUEST_SCHEMA
-    action: Literal["measure", "probe"]
+    action: Literal["measure", "probe", "describe"]
     environment: str
-    expected: Expected
+    expected: Expected = Expected()
     api: Api = "tf.keras"
     mode: Mode = "graph"
     model: str = "tiny"
@@ -55,3 +60,4 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     seeds: Seeds = Seeds()
     phase_path: str  # the guest appends the name of each phase it enters, one a line
     parent_pid: int | None = None  # the guest dies with this process, when given
+    host_on_stdin: bool = False  # the guest dies when its standard input ends

@@ -57,10 +57,14 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the model really ran, and how that is known."""
+    """Where the model really ran, and how that is known.
 
-    device: str
+    `unknown` is an answer: nothing showed that it ran there, and nothing that it did not.
+    """
+
+    device: Literal["cpu", "gpu", "unknown"]
     how: str
+    facts: dict[str, Any] = {}  # kernels: seen in one step; outputs: devices; gpu_bytes: in use
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ def catalogue() -> Catalogue:
         environments=tuple(
             ListedEnvironment(
                 identifier=row.identifier,
+                title=row.title,
                 tensorflow=row.tensorflow,
                 keras=row.keras,
                 python=row.python,

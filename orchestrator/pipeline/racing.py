@@ -27,6 +27,7 @@ from orchestrator import (
 )
 from orchestrator.engines import local
 from orchestrator.environments import interpreters, locks
+from orchestrator.environments.options import Options, Wanted
 from orchestrator.errors import (
     EnvironmentFailedError,
     InterruptedRunError,
@@ -155,10 +156,10 @@ def _prepare(
 ) -> dict[str, Environment]:
     interpreters.check_configured(settings.interpreters, versions=matrix.pythons(matrix.load()))
     return environments.prepare(
-        rows,
+        [Wanted(row=row) for row in rows],
         variant="cpu",
         guest=zipapp.path,
-        options=environments.Options(cache=settings.cache, interpreters=settings.interpreters),
+        options=Options(cache=settings.cache, interpreters=settings.interpreters),
         say=log.talk,
     )
 
@@ -238,6 +239,8 @@ def _planned(row: Row, environment: Environment) -> PlannedEnvironment:
     return PlannedEnvironment(
         identifier=row.identifier,
         tensorflow=row.tensorflow,
+        jax=row.jax,
+        torch=row.torch,
         keras=row.keras,
         python=environment.python,
         variant="cpu",

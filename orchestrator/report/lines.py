@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from orchestrator.model import phrases
 from orchestrator.model.comparison import ENOUGH_BLOCKS
+from orchestrator.model.matrix import title
 from orchestrator.report import words
 
 if TYPE_CHECKING:
@@ -26,10 +27,7 @@ _NAMED: Final = 2
 
 def versions(context: Context) -> list[str]:
     """`tf114 = TensorFlow 1.14.0, Keras 2.2.5`, one an environment."""
-    return [
-        f"{item.identifier} = TensorFlow {item.tensorflow}, Keras {item.keras}"
-        for item in context.environments
-    ]
+    return [f"{item.identifier} = {title(item)}" for item in context.environments]
 
 
 def place(cells: Sequence[Cell], comparison: Comparison, context: Context) -> str:

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from orchestrator.model import phrases
+from orchestrator.model.matrix import title
 from orchestrator.report import lines, words
 from orchestrator.report.cells import PHASES, read
 from orchestrator.report.sentences import headline
@@ -194,7 +195,7 @@ def _scope(comparison: Comparison, context: Context) -> Iterator[str]:
     facts = [
         f"Machine: {machine or 'unknown'}",
         *(
-            f"{item.identifier}: TensorFlow {item.tensorflow}, Keras {item.keras}, "
+            f"{item.identifier}: {title(item)}, "
             f"Python {item.python}, {item.variant} packages of lock {item.lock_digest[:12]}"
             for item in context.environments
         ),

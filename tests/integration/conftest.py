@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator import config, guest, log, matrix
 from orchestrator import environments as stage
+from orchestrator.environments.options import Options, Wanted
 from orchestrator.environments.venv import VenvEnvironment
 from orchestrator.errors import EnvironmentFailedError
 
@@ -32,10 +33,10 @@ def environments(zipapp: Path) -> dict[str, VenvEnvironment]:
     """The real tf114 and tf20 for the CPU."""
     try:
         found = stage.prepare(
-            matrix.select(matrix.load(), ["tf114", "tf20"]),
+            [Wanted(row=row) for row in matrix.select(matrix.load(), ["tf114", "tf20"])],
             variant="cpu",
             guest=zipapp,
-            options=stage.Options(cache=config.cache_folder(), interpreters={}),
+            options=Options(cache=config.cache_folder(), interpreters={}),
             say=log.talk,
         )
     except EnvironmentFailedError as error:

@@ -18,6 +18,7 @@ import pytest
 from orchestrator import environments as stage
 from orchestrator import matrix
 from orchestrator.environments import locks
+from orchestrator.environments.options import Options, Wanted
 from orchestrator.environments.probe import probe
 from orchestrator.errors import EnvironmentFailedError
 
@@ -38,11 +39,12 @@ PREPARE = """
 import sys
 from pathlib import Path
 from orchestrator import environments, matrix
+from orchestrator.environments.options import Options, Wanted
 environments.prepare(
-    matrix.select(matrix.load(), ["tf114"]),
+    [Wanted(row=row) for row in matrix.select(matrix.load(), ["tf114"])],
     variant="cpu",
     guest=Path(sys.argv[2]),
-    options=environments.Options(cache=Path(sys.argv[1]), interpreters={}),
+    options=Options(cache=Path(sys.argv[1]), interpreters={}),
     say=lambda text: print(text, flush=True),
 )
 """
@@ -147,10 +149,10 @@ def test_another_file_under_a_pinned_name_is_refused(
     (tmp_path / lock.path.name).write_text(text, encoding="utf-8")
     with pytest.raises(EnvironmentFailedError, match="the lock was made with") as caught:
         stage.prepare(
-            [tf114],
+            [Wanted(row=tf114)],
             variant="cpu",
             guest=zipapp,
-            options=stage.Options(cache=tmp_path / "cache", interpreters={}, locks=tmp_path),
+            options=Options(cache=tmp_path / "cache", interpreters={}, locks=tmp_path),
             say=lambda _: None,
         )
     assert "six" in caught.value.what

@@ -23,7 +23,8 @@ import psutil
 import pytest
 
 from orchestrator import environments, matrix
-from orchestrator.environments import cache
+from orchestrator.environments import cache, venvs
+from orchestrator.environments.options import Options, Wanted
 from orchestrator.environments.venv import VenvEnvironment
 from orchestrator.errors import EnvironmentFailedError, StackraceError, StorageError, UsageError
 
@@ -55,14 +56,15 @@ import sys
 from pathlib import Path
 import msgspec
 from orchestrator import environments, matrix
+from orchestrator.environments.options import Options, Wanted
 folder = Path(sys.argv[1])
 version = "%d.%d" % sys.version_info[:2]
 row = msgspec.structs.replace(matrix.load().rows["tf114"], python=version)
 environments.prepare(
-    [row],
+    [Wanted(row=row)],
     variant="cpu",
     guest=folder / "guest.py",
-    options=environments.Options(
+    options=Options(
         cache=folder / "cache",
         interpreters={version: Path(sys.executable)},
         locks=folder / "locks",
@@ -132,10 +134,10 @@ class Bench:
         """Prepare rows on this test's own Python."""
         rows = matrix.select(matrix.load(), names)
         return environments.prepare(
-            [_on(row, python) for row in rows],
+            [Wanted(row=_on(row, python)) for row in rows],
             variant="cpu",
             guest=self.guest,
-            options=environments.Options(
+            options=Options(
                 cache=self.cache,
                 interpreters={PYTHON: self.interpreter},
                 locks=self.folder / "locks",
@@ -194,9 +196,8 @@ def test_manifest_says_what_it_is(bench: Bench) -> None:
     slot = cache.Slot(name=folder.name, environments=folder.parent, logs=folder)
     manifest = slot.manifest()
     assert manifest is not None
-    assert ("1.14.0", "2.2.5", {"example": "1.0"}) == (
-        manifest.tensorflow,
-        manifest.keras,
+    assert ("TensorFlow 1.14.0, Keras 2.2.5", {"example": "1.0"}) == (
+        manifest.title,
         manifest.packages,
     )
 
@@ -364,7 +365,7 @@ def test_bad_configured_interpreter_is_the_users_to_mend(bench: Bench) -> None:
 
 def test_worst_kind_of_several_causes_wins() -> None:
     """Causes of several kinds end with the exit code that outranks the others."""
-    error = environments._together(
+    error = venvs._together(
         {"tf114": EnvironmentFailedError("no lock"), "tf20": UsageError("bad path")}
     )
     assert (UsageError, "2 environments could not be prepared: tf114, tf20.") == (

@@ -71,7 +71,7 @@ def test_glob_may_name_another_size() -> None:
 
 def test_arm_globs_pick_among_all_arms() -> None:
     """An arm glob is not limited to the preset's api."""
-    assert len(select("smoke", arm_globs=["*"]).forms) == 4
+    assert len(select("smoke", arm_globs=["*"]).forms) == 6
     assert (("keras", "graph"), ("keras", "eager")) == select("smoke", arm_globs=["keras/*"]).forms
 
 

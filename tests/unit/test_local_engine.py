@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.engines import local
 from orchestrator.errors import StorageError
-from orchestrator.model.execution import Execution
+from orchestrator.model.execution import Beat, Execution, silent
 from orchestrator.model.record import Instant
 from orchestrator.store import RunFolder
 from tests import factories
@@ -18,6 +18,7 @@ from tests import factories
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from orchestrator.model.names import Backend
     from orchestrator.model.plan import Limits
     from orchestrator.model.request import Request
 
@@ -37,10 +38,15 @@ class Fake:
     identifier: str = "tf20"
     lock_digest: str = "lock-tf20"
     python: str = "3.7.16"
+    backend: Backend = "venv"
+    image_digest: str | None = None
 
-    def run(self, request: Request, *, work: Path, log: Path, limits: Limits) -> Execution:
+    def run(
+        self, request: Request, *, work: Path, log: Path, limits: Limits, beat: Beat = silent
+    ) -> Execution:
         """Note the request and the folder; leave the result."""
         assert log.is_absolute()
+        assert beat is silent
         assert limits == PLAN.limits
         assert [] == list(work.iterdir())
         self.told.append(request)
