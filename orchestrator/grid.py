@@ -27,6 +27,9 @@ START_S = 4.0
 CALLS_AT_LEAST = 5  # a warm-up, three timed, and the outputs
 
 
+FORMS: tuple[tuple[Api, Mode], ...] = tuple(itertools.product(get_args(Api), get_args(Mode)))
+
+
 def load() -> Grid:
     """The grid that ships with stackrace."""
     source = resources.files("orchestrator") / "resources" / "grid.toml"
@@ -48,9 +51,7 @@ def select(
     arm_globs: Sequence[str] = (),
     rounds: int | None = None,
     devices: Sequence[Device] = ("cpu",),
-    existing: Collection[tuple[Api, Mode]] = tuple(
-        itertools.product(get_args(Api), get_args(Mode))
-    ),
+    existing: Collection[tuple[Api, Mode]] = FORMS,
 ) -> Selection:
     """What to run: the preset's cases and arms, or what the globs name, each on every device.
 
