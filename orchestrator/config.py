@@ -7,13 +7,15 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import msgspec
 import platformdirs
 
 from orchestrator.errors import UsageError
 from orchestrator.model import codec
+from orchestrator.model.grid import Preset
+from orchestrator.model.names import Backend, Device, check_name
 from orchestrator.model.plan import Limits
 
 if TYPE_CHECKING:
@@ -43,6 +45,21 @@ class RunTable(
     first_call_seconds: float | None = None
     seed: int | None = None
     results: str | None = None
+    backend: Backend | None = None
+    device: str | None = None
+    gpus: str | None = None
+    wait_lock: float | None = None
+
+
+class ContainerTable(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, rename="kebab"
+):
+    """`[container]` of stackrace.toml: what every job's container gets, and other bases."""
+
+    memory: str | None = None  # 8g
+    cpus: str | None = None  # 0-3,8
+    shm_size: str | None = None
+    bases: dict[str, str] = {}  # identifier -> image, best by digest
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -50,6 +67,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     run: RunTable = RunTable()
     interpreters: dict[str, str] = {}  # "3.7" = "/opt/python3.7/bin/python"
+    container: ContainerTable = ContainerTable()
+    environments: dict[str, dict[str, Any]] = {}  # rows as in the matrix, checked by that stage
+    presets: dict[str, Preset] = {}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,6 +86,33 @@ class Flags:
     max_job_seconds: float | None = None
     seed: int | None = None
     results: Path | None = None
+    backend: Backend | None = None
+    pythons: tuple[str, ...] = ()  # NAME=PATH
+    images: tuple[str, ...] = ()  # NAME=REF, or REF for the only environment
+    device: str | None = None  # cpu,gpu
+    gpus: str | None = None
+    memory: str | None = None
+    cpus: str | None = None
+    shm_size: str | None = None
+    wait_lock: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source:
+    """An environment that somebody else made: an interpreter's path, or an image's reference."""
+
+    backend: Backend
+    place: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Containers:
+    """What every job's container gets; None leaves it to the engine."""
+
+    memory_bytes: int | None = None
+    cpus: str | None = None
+    shm_bytes: int | None = None
+    bases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,6 +131,15 @@ class Config:
     results: Path
     cache: Path
     interpreters: Mapping[str, Path] = field(default_factory=dict)
+    backend: Backend = "venv"
+    sources: Mapping[str, Source] = field(default_factory=dict)  # by the environment's name
+    devices: tuple[Device, ...] | None = None  # None: the GPU where that is possible, else the CPU
+    gpus: str = "auto"
+    wait_lock_s: float = 0.0
+    containers: Containers = field(default_factory=Containers)
+    rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the user's tables
+    presets: Mapping[str, Preset] = field(default_factory=dict)
+    file: Path = Path(FILE)
 
 
 def load(
@@ -98,8 +154,13 @@ def load(
     table = settings.run
     results = variables.get("STACKRACE_RESULTS") or table.results or "results"
     threshold = _first(flags.threshold, _threshold(table.threshold, file))
+    devices = _first(flags.device, table.device)
+    sources = _sources(flags)
     return Config(
-        environments=flags.environments,
+        environments=(
+            *flags.environments,
+            *(name for name in sources if name not in flags.environments),
+        ),
         preset=flags.preset or table.preset or DEFAULT_PRESET,
         cases=flags.cases,
         arms=flags.arms,
@@ -119,6 +180,15 @@ def load(
             version: _interpreter(version, path, file)
             for version, path in settings.interpreters.items()
         },
+        backend=flags.backend or table.backend or "venv",
+        sources=sources,
+        devices=None if devices is None else parse_devices(devices),
+        gpus=_first(flags.gpus, table.gpus) or "auto",
+        wait_lock_s=_waiting(_first(flags.wait_lock, table.wait_lock)),
+        containers=_containers(flags, settings.container),
+        rows=settings.environments,
+        presets=settings.presets,
+        file=file,
     )
 
 
@@ -142,6 +212,91 @@ def parse_threshold(text: str) -> float:
             fix="2% is written as 2% or 0.02.",
         )
     return value
+
+
+def parse_devices(text: str) -> tuple[Device, ...]:
+    """`cpu`, `gpu` or `cpu,gpu`, each once, in the order given."""
+    devices: list[Device] = []
+    for word in text.split(","):
+        device = next((known for known in get_args(Device) if known == word.strip()), None)
+        if device is None:
+            raise UsageError(
+                f"{text!r} names no devices.", fix="Write cpu, gpu, or cpu,gpu to race both."
+            )
+        if device not in devices:
+            devices.append(device)
+    return tuple(devices)
+
+
+def parse_size(text: str, what: str) -> int:
+    """`8g` or `512m` in bytes, in powers of 1024, as Docker writes sizes."""
+    found = re.fullmatch(r"\s*(\d{1,9})\s*([bkmgt]?)(?:i?b)?\s*", text.lower())
+    if found is None or int(found[1]) == 0:
+        raise UsageError(f"{what} {text!r} is not a size.", fix="Write it as 8g or 512m.")
+    power = "bkmgt".index(found[2] or "b")
+    return int(found[1]) << (10 * power)
+
+
+def _sources(flags: Flags) -> dict[str, Source]:
+    sources: dict[str, Source] = {}
+    for text in flags.pythons:
+        name, _, place = text.partition("=")
+        if not (name and place):
+            raise UsageError(
+                f"--python {text!r} is not NAME=PATH.",
+                fix="Give the environment a name, such as --python mine=/opt/conda/bin/python.",
+            )
+        _enter(sources, name, Source(backend="existing", place=place))
+    for text in flags.images:
+        name, sign, place = text.rpartition("=")
+        if not sign:
+            name, place = _only(flags.environments, text), text
+        _enter(sources, name, Source(backend="container", place=place))
+    if flags.backend == "existing":
+        for name in flags.environments:
+            if name not in sources:
+                raise UsageError(
+                    f"--backend existing needs to know where {name} is.",
+                    fix=f"Name its interpreter: --python {name}=/path/to/bin/python",
+                )
+    return sources
+
+
+def _only(environments: tuple[str, ...], reference: str) -> str:
+    if len(environments) != 1:
+        raise UsageError(
+            f"--image {reference} does not say for which environment it stands.",
+            fix=f"Write --image NAME={reference}, once for each environment with an image.",
+        )
+    return environments[0]
+
+
+def _enter(sources: dict[str, Source], name: str, source: Source) -> None:
+    check_name(name, what="Environment")
+    if name in sources:
+        raise UsageError(f"{name} is named twice, by --python or --image.", fix="Leave one out.")
+    sources[name] = source
+
+
+def _containers(flags: Flags, table: ContainerTable) -> Containers:
+    memory = _first(flags.memory, table.memory)
+    shm_size = _first(flags.shm_size, table.shm_size)
+    cpus = _first(flags.cpus, table.cpus)
+    if cpus is not None and re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", cpus) is None:
+        raise UsageError(f"cpus {cpus!r} is not a CPU set.", fix="Write it as 0-3 or 0,2,4.")
+    return Containers(
+        memory_bytes=None if memory is None else parse_size(memory, "memory"),
+        cpus=cpus,
+        shm_bytes=None if shm_size is None else parse_size(shm_size, "shm-size"),
+        bases=table.bases,
+    )
+
+
+def _waiting(value: float | None) -> float:
+    seconds = 0.0 if value is None else float(value)
+    if not (math.isfinite(seconds) and 0 <= seconds <= LONGEST_S):
+        raise UsageError(f"wait-lock must be a number of seconds, at most a week, not {value}.")
+    return seconds
 
 
 def _settings(file: Path) -> Settings:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from fnmatch import fnmatchcase
 from importlib import resources
+from types import MappingProxyType
 from typing import TYPE_CHECKING, get_args
 
 import msgspec
@@ -13,10 +14,10 @@ from orchestrator.errors import UsageError, nearest
 from orchestrator.model import codec
 from orchestrator.model.cell import Case
 from orchestrator.model.grid import Grid, Preset, Selection
-from orchestrator.model.names import Api, Input, Method, Mode
+from orchestrator.model.names import Api, Input, Method, Mode, check_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from orchestrator.model.names import Device
     from orchestrator.model.plan import Limits
@@ -30,10 +31,29 @@ CALLS_AT_LEAST = 5  # a warm-up, three timed, and the outputs
 FORMS: tuple[tuple[Api, Mode], ...] = tuple(itertools.product(get_args(Api), get_args(Mode)))
 
 
-def load() -> Grid:
-    """The grid that ships with stackrace."""
+def load(presets: Mapping[str, Preset] = MappingProxyType({})) -> Grid:
+    """The grid that ships with stackrace, and the user's own presets; UsageError for a bad one."""
     source = resources.files("orchestrator") / "resources" / "grid.toml"
-    return codec.decode_toml(source.read_text(encoding="utf-8"), Grid, source="grid.toml")
+    grid = codec.decode_toml(source.read_text(encoding="utf-8"), Grid, source="grid.toml")
+    for name, chosen in presets.items():
+        _check_preset(grid, name, chosen)
+    return msgspec.structs.replace(grid, presets={**grid.presets, **presets})
+
+
+def _check_preset(grid: Grid, name: str, chosen: Preset) -> None:
+    where = f"stackrace.toml: [presets.{check_name(name, what='Preset')}]"
+    if name in grid.presets:
+        raise UsageError(f"{where} has the name of a preset that stackrace has already.")
+    if chosen.rounds < 1:
+        raise UsageError(f"{where} has {chosen.rounds} rounds; a verdict needs at least 5.")
+    for axis in ("sizes", "apis", "modes", "inputs", "methods"):
+        if not getattr(chosen, axis):
+            raise UsageError(f"{where} has no {axis}, and would measure nothing.")
+    for size in chosen.sizes:
+        if size not in (known := _pairs(grid)):
+            raise UsageError(f"{where} has no size {size!r}. {nearest(size, known)}")
+        if (reason := _shortfall(grid, size)) is not None:
+            raise UsageError(f"{where}: {reason}")
 
 
 def preset(grid: Grid, name: str) -> Preset:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import random
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,11 +15,11 @@ from orchestrator.model.cell import Arm, Case
 from orchestrator.model.plan import PLAN_SCHEMA, Block, Job, Limits, Plan, PlannedEnvironment
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from orchestrator.model.grid import Selection
     from orchestrator.model.matrix import Row
-    from orchestrator.model.names import Api, Mode
+    from orchestrator.model.names import Api, Device, Mode
 
 
 def check_reference(
@@ -48,8 +49,14 @@ def make(
     limits: Limits,
     guest_digest: str,
     seed: int | None = None,
+    gpus: Sequence[str] = (),
+    against: Mapping[tuple[str, Device], str] = MappingProxyType({}),
 ) -> Plan:
-    """Plan a run. The same seed gives the same order; without one, it is drawn and stored."""
+    """Plan a run. The same seed gives the same order; without one, it is drawn and stored.
+
+    `gpus`: UUIDs that GPU cases may use. `against`: why this machine cannot run an environment on
+    a device, by identifier and device.
+    """
     moment = datetime.now(tz=UTC)
     drawn = random.SystemRandom()
     seed = drawn.randrange(2**32) if seed is None else seed
@@ -59,6 +66,7 @@ def make(
         rows,
         seed=seed,
         identity=[run_id, guest_digest, *sorted(item.lock_digest for item in environments)],
+        against=against,
     )
     return Plan(
         schema=PLAN_SCHEMA,
@@ -71,6 +79,7 @@ def make(
         reference=reference,
         limits=limits,
         guest_digest=guest_digest,
+        gpus=tuple(gpus),
         environments=tuple(environments),
         cases=selection.cases,
         blocks=blocks,
@@ -84,7 +93,12 @@ def _arms(rows: Sequence[Row], forms: Sequence[tuple[Api, Mode]]) -> list[Arm]:
 
 
 def _blocks(
-    selection: Selection, rows: Sequence[Row], *, seed: int, identity: Sequence[str]
+    selection: Selection,
+    rows: Sequence[Row],
+    *,
+    seed: int,
+    identity: Sequence[str],
+    against: Mapping[tuple[str, Device], str],
 ) -> tuple[Block, ...]:
     # Not for secrets: the order must be random to the machine, and the same for the same seed.
     order = random.Random(seed)  # noqa: S311
@@ -100,7 +114,8 @@ def _blocks(
                     case=case.name,
                     round=number,
                     slot=slot,
-                    unsupported=by_identifier[arm.environment].reason_against(arm, case),
+                    unsupported=by_identifier[arm.environment].reason_against(arm, case)
+                    or against.get((arm.environment, case.device)),
                 )
                 for slot, arm in enumerate(order.sample(arms, len(arms)))
             )

@@ -6,17 +6,20 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec, get_args
 
 import click
 
 from orchestrator.config import Flags, load, parse_threshold
 from orchestrator.errors import UsageError
+from orchestrator.model.names import Backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from orchestrator.config import Config
+
+P = ParamSpec("P")
 
 # Set by noxfile.py to the sessions that it ran, so that hints name the command the user knows.
 NOX_SESSIONS = "STACKRACE_NOX_SESSIONS"
@@ -54,6 +57,55 @@ results = click.option(
     metavar="DIR",
     help="Where run folders go [$STACKRACE_RESULTS, else results].",
 )
+_WHERE = (
+    click.option(
+        "--backend",
+        type=click.Choice(get_args(Backend)),
+        help="How environments are isolated [venv].",
+    ),
+    click.option(
+        "--python",
+        "pythons",
+        multiple=True,
+        metavar="NAME=PATH",
+        help="An interpreter of yours as the environment NAME; nothing is installed into it.",
+    ),
+    click.option(
+        "--image",
+        "images",
+        multiple=True,
+        metavar="[NAME=]REF",
+        help="Somebody's image as the environment NAME, run as it is.",
+    ),
+    click.option(
+        "--device",
+        metavar="cpu,gpu",
+        help="Where models run; both races one against the other [the GPU if every arm can].",
+    ),
+    click.option(
+        "--gpus",
+        metavar="auto|all|INDEX,...|UUID,...",
+        help="Which GPUs may be used [auto: one that is free].",
+    ),
+    click.option(
+        "--wait-lock",
+        type=float,
+        metavar="S",
+        help="Wait so long for a GPU that another run holds [0].",
+    ),
+    click.option("--memory", metavar="SIZE", help="Memory limit of a job's container, such as 8g."),
+    click.option("--cpus", metavar="SET", help="CPU set of a job's container, such as 0-3."),
+    click.option("--shm-size", metavar="SIZE", help="Shared memory of a job's container."),
+)
+
+
+def where(command: Callable[P, int]) -> Callable[P, int]:
+    """Add the options that say where environments come from and where models run."""
+    for option in reversed(_WHERE):
+        command = option(command)
+    return command
+
+
 runs = click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar="RUN...")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -16,15 +17,18 @@ environments = click.argument("environments", nargs=-1, metavar="ENV...")
 
 @click.command()
 @environments
-def prepare(*, environments: tuple[str, ...]) -> int:
+@options.where
+def prepare(**flags: Any) -> int:  # noqa: ANN401 - the names are those of Flags' fields
     """Build environments, or find them in the cache."""
-    if not environments:
+    settings = options.configuration(Flags(**flags))
+    if not settings.environments:
         raise UsageError("Name an environment, such as tf114.", fix="`stackrace list` shows all.")
-    from orchestrator.pipeline import racing
+    from orchestrator.pipeline import preparing
 
-    prepared = racing.prepare(options.configuration(Flags(environments=environments)))
-    for identifier, environment in prepared.items():
-        log.data(f"{identifier}  Python {environment.python}  lock {environment.lock_digest[:12]}")
+    for identifier, environment in preparing.prepare(settings).items():
+        lock = environment.lock_digest[:12]
+        image = f"  image {environment.image_digest}" if environment.image_digest else ""
+        log.data(f"{identifier}  Python {environment.python}  lock {lock}{image}")
     return 0
 
 
@@ -37,6 +41,7 @@ def prepare(*, environments: tuple[str, ...]) -> int:
 @click.option(
     "--arm", "arms", multiple=True, metavar="GLOB", help="Only these api/mode; may be repeated."
 )
+@options.where
 @click.option("--rounds", type=int, metavar="N", help="Processes of each cell [the preset's].")
 @options.threshold
 @options.reference
@@ -54,45 +59,22 @@ def prepare(*, environments: tuple[str, ...]) -> int:
     metavar="RUN",
     help="Measure what this run folder lacks, by its own plan.",
 )
-def run(
-    *,
-    environments: tuple[str, ...],
-    preset: str | None,
-    cases: tuple[str, ...],
-    arms: tuple[str, ...],
-    rounds: int | None,
-    threshold: float | None,
-    reference: str | None,
-    max_job_seconds: float | None,
-    seed: int | None,
-    results: Path | None,
-    resume: Path | None,
-) -> int:
+def run(*, resume: Path | None, **given: Any) -> int:  # noqa: ANN401 - as in prepare
     """Race environments: prepare, measure interleaved, say which is faster.
 
-    An ENV is an identifier such as tf114 or a glob such as 'tf2*'; the first is the reference. The
-    same one twice races it against itself.
+    An ENV is an identifier such as tf114, a glob such as 'tf2*', or any pair on the fly, such as
+    tensorflow==2.9.1 or tensorflow==2.18.1+keras==3.6.0+python==3.12; the first is the reference.
+    The same one twice races it against itself.
     """
-    flags = Flags(
-        environments=environments,
-        preset=preset,
-        cases=cases,
-        arms=arms,
-        rounds=rounds,
-        threshold=threshold,
-        reference=reference,
-        max_job_seconds=max_job_seconds,
-        seed=seed,
-        results=results,
-    )
+    flags = Flags(**given)
     if resume is not None:
         _check_resume(flags)
-    elif not environments:
+    settings = options.configuration(flags)
+    if resume is None and not settings.environments:
         raise UsageError(
             "Name the environments to race, such as: stackrace run tf114 tf20",
             fix="`stackrace list` shows them all.",
         )
-    settings = options.configuration(flags)
     from orchestrator.pipeline import racing
 
     if resume is not None:
@@ -103,8 +85,8 @@ def run(
 
 
 def _check_resume(flags: Flags) -> None:
-    """A resumed run keeps its own plan, so nothing else may be said about it."""
-    if flags != Flags():
+    """A resumed run keeps its own plan; only how long it may wait for a GPU may still be said."""
+    if flags != Flags(wait_lock=flags.wait_lock):
         raise UsageError(
             "--resume goes on with a run as it was planned, and takes no other option.",
             fix="Leave the others out, or start a new run.",

@@ -117,6 +117,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
         """Whether it is a row of the matrix, whose locks ship with stackrace."""
         return not self.spec
 
+    def has(self, api: Api, mode: Mode) -> bool:
+        """Whether it has this api, and this mode at all."""
+        return api in self.apis and mode in self.modes
+
     def reason_against(self, arm: Arm, case: Case) -> str | None:
         """Why this arm cannot run this case, or None when nothing is known against it."""
         if arm.api not in self.apis:

@@ -1,4 +1,4 @@
-"""`stackrace run` and `prepare`: from a configuration to records, and to the report on them."""
+"""`stackrace run`: from a configuration to records, and to the report on them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from orchestrator import (
     config,
-    environments,
     grid,
     guest,
     host,
@@ -27,7 +24,6 @@ from orchestrator import (
 )
 from orchestrator.engines import local
 from orchestrator.environments import interpreters, locks
-from orchestrator.environments.options import Options, Wanted
 from orchestrator.errors import (
     EnvironmentFailedError,
     InterruptedRunError,
@@ -35,8 +31,7 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.model import attempts, phrases
-from orchestrator.model.plan import Job, Plan, PlannedEnvironment
-from orchestrator.pipeline import reading
+from orchestrator.pipeline import devices, preparing, reading
 from orchestrator.report import words
 from orchestrator.store import RunFolder, storage_errors
 
@@ -45,7 +40,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orchestrator.model.execution import Environment
+    from orchestrator.model.grid import Grid, Selection
     from orchestrator.model.matrix import Row
+    from orchestrator.model.plan import Job, Plan
     from orchestrator.model.record import Record
 
 
@@ -60,56 +57,52 @@ class Hints:
     resume: Callable[[Path], str]
 
 
-def prepare(settings: config.Config) -> dict[str, Environment]:
-    """Build the environments of a configuration, or find them in the cache."""
-    host.check_cpu()
-    rows = matrix.select(matrix.load(), settings.environments)
-    return _prepare(rows, settings, guest.build(settings.cache / "guest"))
-
-
 def race(settings: config.Config, hints: Hints) -> int:
     """Prepare, plan, measure, report. Returns the exit code."""
     host.check_cpu()
-    rows = matrix.select(matrix.load(), settings.environments)
-    every = grid.load()
+    _check_writable(settings.results)
+    every = grid.load(settings.presets)
+    chosen = grid.preset(every, settings.preset)
+    zipapp = guest.build(settings.cache / "guest")
+    entered = preparing.wanted(settings, settings.environments, zipapp)
+    rows = [item.row for item in entered]
+    choice = devices.choose(entered, settings)
     selection = grid.select(
         every,
-        grid.preset(every, settings.preset),
+        chosen,
         case_globs=settings.cases,
         arm_globs=settings.arms,
         rounds=settings.rounds,
+        devices=choice.devices,
+        existing=[form for form in grid.FORMS if any(row.has(*form) for row in rows)],
     )
     reference = plan.check_reference(rows, selection.forms, settings.reference)
-    _check_writable(settings.results)
-    estimate = grid.estimate_s(every, selection, environments=len(rows), limits=settings.limits)
-    log.talk(
-        f"{', '.join(row.identifier for row in rows)}: "
-        f"{phrases.count(selection.jobs(len(rows)), 'job')} in "
-        f"{phrases.count(selection.rounds, 'interleaved round')}, about "
-        f"{words.roughly(estimate)} of measuring."
-    )
-    for size, seconds in grid.too_long(every, selection, settings.limits).items():
-        log.warn(
-            f"{size} may be too slow on a CPU for {settings.limits.job_s:.0f} s a process; it "
-            f"would need something like --max-job-seconds {round(seconds, -1):.0f}."
-        )
-    zipapp = guest.build(settings.cache / "guest")
+    _announce(every, selection, rows, settings)
     started = time.monotonic()
-    prepared = _prepare(rows, settings, zipapp)
+    prepared = preparing.build(
+        [item for item in entered if not choice.hopeless(item.row.identifier)],
+        settings,
+        zipapp,
+        variant=choice.variant,
+        gpus=choice.uuids,
+    )
     preparing_s = time.monotonic() - started
     planned = plan.make(
         selection,
         rows,
-        [_planned(row, prepared[row.identifier]) for row in rows],
+        [preparing.planned(item, prepared, choice) for item in entered],
         preset=settings.preset,
         threshold=settings.threshold,
         reference=reference,
         limits=settings.limits,
         guest_digest=zipapp.digest,
         seed=settings.seed,
+        gpus=choice.uuids,
+        against=choice.against,
     )
-    folder = RunFolder.create(settings.results, planned)
-    return _measure(folder, planned, prepared, hints, preparing_s=preparing_s)
+    with devices.held(choice.uuids, settings):
+        folder = RunFolder.create(settings.results, planned)
+        return _measure(folder, planned, prepared, hints, preparing_s=preparing_s)
 
 
 def resume(path: Path, settings: config.Config, hints: Hints) -> int:
@@ -126,15 +119,21 @@ def resume(path: Path, settings: config.Config, hints: Hints) -> int:
             fix="Finish it with the stackrace that started it, or start a new run.",
         )
     lacking = run.missing_blocks(planned, attempts.by_key(folder.records()))
-    prepared: dict[str, Environment] = {}
-    started = time.monotonic()
     if not lacking:
         log.talk(f"Nothing is missing in {path}: all {len(planned.jobs)} jobs are there.")
-    else:
-        rows = [_row_of(item) for item in planned.environments]
-        prepared = _prepare(rows, settings, zipapp)
-        _check_same_locks(planned, prepared)
-    return _measure(folder, planned, prepared, hints, preparing_s=time.monotonic() - started)
+        return _measure(folder, planned, {}, hints, preparing_s=0.0)
+    started = time.monotonic()
+    prepared = preparing.build(
+        preparing.again(planned, settings, zipapp),
+        settings,
+        zipapp,
+        variant=planned.environments[0].variant,
+        gpus=planned.gpus,
+    )
+    _check_same_locks(planned, prepared)
+    with devices.held(planned.gpus, settings):
+        preparing_s = time.monotonic() - started
+        return _measure(folder, planned, prepared, hints, preparing_s=preparing_s)
 
 
 def lock(settings: config.Config) -> None:
@@ -151,17 +150,22 @@ def lock(settings: config.Config) -> None:
     locks.compile_locks(rows, interpreter=interpreter, say=log.talk)
 
 
-def _prepare(
-    rows: Sequence[Row], settings: config.Config, zipapp: guest.Guest
-) -> dict[str, Environment]:
-    interpreters.check_configured(settings.interpreters, versions=matrix.pythons(matrix.load()))
-    return environments.prepare(
-        [Wanted(row=row) for row in rows],
-        variant="cpu",
-        guest=zipapp.path,
-        options=Options(cache=settings.cache, interpreters=settings.interpreters),
-        say=log.talk,
+def _announce(
+    every: Grid, selection: Selection, rows: Sequence[Row], settings: config.Config
+) -> None:
+    """Say what is going to happen, and how long it may take."""
+    estimate = grid.estimate_s(every, selection, environments=len(rows), limits=settings.limits)
+    log.talk(
+        f"{', '.join(row.identifier for row in rows)}: "
+        f"{phrases.count(selection.jobs(len(rows)), 'job')} in "
+        f"{phrases.count(selection.rounds, 'interleaved round')}, about "
+        f"{words.roughly(estimate)} of measuring."
     )
+    for size, seconds in grid.too_long(every, selection, settings.limits).items():
+        log.warn(
+            f"{size} may be too slow on a CPU for {settings.limits.job_s:.0f} s a process; it "
+            f"would need something like --max-job-seconds {round(seconds, -1):.0f}."
+        )
 
 
 def _warn_of_load(loads: Sequence[float], cores: int, when: str) -> None:
@@ -235,29 +239,11 @@ def _resumable(folder: RunFolder, planned: Plan, hints: Hints) -> Iterator[None]
         raise error from cut
 
 
-def _planned(row: Row, environment: Environment) -> PlannedEnvironment:
-    return PlannedEnvironment(
-        identifier=row.identifier,
-        tensorflow=row.tensorflow,
-        jax=row.jax,
-        torch=row.torch,
-        keras=row.keras,
-        python=environment.python,
-        variant="cpu",
-        native_mode=row.native_mode,
-        lock_digest=environment.lock_digest,
-        lock=row.lock or "",
-    )
-
-
-def _row_of(planned: PlannedEnvironment) -> Row:
-    row = matrix.select(matrix.load(), [planned.lock or planned.identifier])[0]
-    return msgspec.structs.replace(row, identifier=planned.identifier, lock=planned.lock or None)
-
-
 def _check_same_locks(planned: Plan, prepared: Mapping[str, Environment]) -> None:
     for item in planned.environments:
-        found = prepared[item.identifier]
+        found = prepared.get(item.identifier)
+        if found is None:
+            continue
         if (found.lock_digest, found.python) != (item.lock_digest, item.python):
             raise EnvironmentFailedError(
                 f"{item.identifier} is no longer what this run was planned with (lock "
