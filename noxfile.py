@@ -34,8 +34,10 @@ def bench(identifier: str, title: str) -> None:
     nox.session(name=f"bench-{identifier}", venv_backend="none", tags=["bench"])(session)
 
 
+NAMES = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch", "keras": "Keras"}
 for row_identifier, row in ROWS.items():
-    bench(row_identifier, f"TensorFlow {row['tensorflow']} + Keras {row['keras']}")
+    parts = [f"{name} {row[key]}" for key, name in NAMES.items() if row.get(key)]
+    bench(row_identifier, " + ".join(parts))
 
 
 @nox.session(python=PYTHON, default=False)

@@ -100,3 +100,97 @@ def test_thresholds_that_make_no_sense(text: str) -> None:
     """A threshold lies strictly between 0 and 100%."""
     with pytest.raises(UsageError):
         config.parse_threshold(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1", 1), ("64b", 64), ("2k", 2048), ("512m", 2**29), ("8g", 2**33), ("8GiB", 2**33)],
+)
+def test_sizes_are_written_as_docker_writes_them(text: str, size: int) -> None:
+    """A number and a unit, in powers of 1024."""
+    assert size == config.parse_size(text, "memory")
+
+
+@pytest.mark.parametrize("text", ["", "0", "0g", "-1g", "g", "8x", "1.5g", "8 g g", "²g"])
+def test_other_sizes_are_refused(text: str) -> None:
+    """What is no size says how to write one."""
+    with pytest.raises(UsageError, match="is not a size") as caught:
+        config.parse_size(text, "memory")
+    assert "8g" in caught.value.fix
+
+
+@pytest.mark.parametrize(
+    ("text", "devices"),
+    [("cpu", ("cpu",)), ("gpu", ("gpu",)), ("cpu,gpu", ("cpu", "gpu")), ("gpu, gpu", ("gpu",))],
+)
+def test_devices_are_listed_with_commas(text: str, devices: tuple[str, ...]) -> None:
+    """Each device once, in the order given."""
+    assert devices == config.parse_devices(text)
+
+
+@pytest.mark.parametrize("text", ["", "tpu", "cpu,", "GPU"])
+def test_other_devices_are_refused(text: str) -> None:
+    """A device that does not exist is named."""
+    with pytest.raises(UsageError, match="names no devices"):
+        config.parse_devices(text)
+
+
+def test_devices_are_left_open_unless_said(tmp_path: Path) -> None:
+    """Nothing said means the GPU where that is possible; a flag wins over the file."""
+    assert load(tmp_path).devices is None
+    text = '[run]\ndevice = "cpu,gpu"\n'
+    assert ("cpu", "gpu") == load(tmp_path, text).devices
+    assert ("cpu",) == load(tmp_path, text, Flags(device="cpu")).devices
+
+
+def test_own_interpreters_are_environments(tmp_path: Path) -> None:
+    """`--python NAME=PATH` enters NAME, behind the environments that were named, once."""
+    flags = Flags(environments=("tf114", "b"), pythons=("a=/opt/a/python", "b=/opt/b=c/python"))
+    found = load(tmp_path, flags=flags)
+    assert ("tf114", "b", "a") == found.environments
+    assert {
+        "a": config.Source(backend="existing", place="/opt/a/python"),
+        "b": config.Source(backend="existing", place="/opt/b=c/python"),
+    } == found.sources
+
+
+def test_an_image_belongs_to_the_only_environment(tmp_path: Path) -> None:
+    """`--image REF` needs no name where one environment is named."""
+    reference = "registry.example/tf:1@sha256:ab"
+    found = load(tmp_path, flags=Flags(environments=("tf115",), images=(reference,)))
+    assert {"tf115": config.Source(backend="container", place=reference)} == found.sources
+    with pytest.raises(UsageError, match="for which environment"):
+        load(tmp_path, flags=Flags(environments=("a", "b"), images=(reference,)))
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        (Flags(pythons=("mine",)), "not NAME=PATH"),
+        (Flags(pythons=("mine=",)), "not NAME=PATH"),
+        (Flags(pythons=("=path",)), "not NAME=PATH"),
+        (Flags(pythons=("Mine=/p",)), "is not a name"),
+        (Flags(pythons=("a=/p",), images=("a=ref",)), "named twice"),
+        (Flags(environments=("tf114",), backend="existing"), "where tf114 is"),
+        (Flags(cpus="all"), "not a CPU set"),
+        (Flags(wait_lock=-1.0), "wait-lock"),
+        (Flags(wait_lock=float("nan")), "wait-lock"),
+        (Flags(memory="much"), "not a size"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path: Path, flags: Flags, message: str) -> None:
+    """Options that contradict each other, or say nothing, are usage errors."""
+    with pytest.raises(UsageError, match=message):
+        load(tmp_path, flags=flags)
+
+
+def test_containers_come_from_flags_and_the_file(tmp_path: Path) -> None:
+    """Flags win; bases are named in the file only."""
+    text = '[container]\nmemory = "4g"\ncpus = "0-1"\nbases = {tf114 = "local/python:3.7"}\n'
+    found = load(tmp_path, text, Flags(memory="2g", shm_size="1g")).containers
+    assert (2**31, "0-1", 2**30, {"tf114": "local/python:3.7"}) == (
+        found.memory_bytes,
+        found.cpus,
+        found.shm_bytes,
+        found.bases,
+    )
