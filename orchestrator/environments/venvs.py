@@ -48,6 +48,11 @@ def obtain(
             options.cache.mkdir(parents=True, exist_ok=True)
             free = options.free_bytes(options.cache)
         builder.check_space(missing, cache=options.cache, free_bytes=free)
+        size_mb = sum(job.row.size_mb[job.variant] for job in missing)
+        say(
+            f"{', '.join(job.name for job in missing)}: about {size_mb / 1000:.1f} GB in "
+            f"{options.cache}, which has {free / 1e9:.0f} GB free."
+        )
         failures = _obtain(missing, guest=guest, say=say)
     if failures:
         raise _together(failures)
