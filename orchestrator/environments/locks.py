@@ -71,7 +71,7 @@ def compile_locks(
     locks: Path = LOCKS,
     run: Runner = run_tool,
 ) -> list[Path]:
-    """Make the locks of the rows, both variants, and return the files that changed.
+    """Make the locks of the rows, each variant that they have; return the files that changed.
 
     `interpreter` gives the path of a Python for a version such as `3.7`. Pins that still hold stay
     as they are; a lock that was deleted is made anew.
@@ -79,7 +79,7 @@ def compile_locks(
     changed: list[Path] = []
     for row in rows:
         python = interpreter(row.python)
-        for variant in VARIANTS:
+        for variant in (variant for variant in VARIANTS if variant in row.packages):
             path = lock_path(row, variant, locks=locks)
             text = _compile(row, variant, python=python, old=path, run=run)
             if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -99,7 +99,13 @@ def _compile(row: Row, variant: Variant, *, python: Path, old: Path, run: Runner
             shutil.copyfile(old, out)  # uv keeps what the output file already pins
         command: list[str | Path] = ["pip", "compile", "--quiet", "--generate-hashes"]
         command += ["--no-header", "--no-annotate", "--python", python]
-        command += ["--constraints", constraints, "--output-file", out, wanted]
+        command += ["--constraints", constraints, "--output-file", out]
+        if any(package.startswith("tensorflow-cpu==") for package in row.packages[variant]):
+            # tf-keras asks for `tensorflow` by that name; both would be unpacked into one folder.
+            excluded = folder / "excluded"
+            excluded.write_text("tensorflow\n", encoding="utf-8")
+            command += ["--excludes", excluded]
+        command += [wanted]
         uv(command, log=folder / "log", cwd=folder, run=run)
         pins = out.read_text(encoding="utf-8")
     return f"# {row.title}, {variant}, Python {row.python}. Made by `nox -s lock`.\n{pins}"
