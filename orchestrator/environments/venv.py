@@ -2,39 +2,34 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import time
-from contextlib import suppress
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-import msgspec
-
-from orchestrator.environments.variables import worker_variables
-from orchestrator.model import codec
+from orchestrator.environments import workers
 from orchestrator.model.execution import Beat, Execution, silent
-from orchestrator.process import run_worker, tail
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
     from orchestrator.model.names import Backend
     from orchestrator.model.plan import Limits
     from orchestrator.model.request import Request
 
-# The first phase after the first call; the guest writes it.
-_AFTER_FIRST_CALL = "warmup"
-
 
 @dataclass(frozen=True, kw_only=True)
 class VenvEnvironment:
-    """A prepared environment: `folder` holds its `bin/python`, `guest` is the zipapp to run."""
+    """A prepared environment: `folder` holds its `bin/python`, `guest` is the zipapp to run.
+
+    `variables`: the row's own, such as KERAS_BACKEND.
+    """
 
     identifier: str
     lock_digest: str
     python: str
     folder: Path
     guest: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def backend(self) -> Backend:
@@ -49,48 +44,14 @@ class VenvEnvironment:
     def run(
         self, request: Request, *, work: Path, log: Path, limits: Limits, beat: Beat = silent
     ) -> Execution:
-        """Run one worker process in the empty folder `work`, its output in `log`.
-
-        The folder keeps request.json and result.json; the worker's home in it is deleted.
-        """
-        asked, answer, home = work / "request.json", work / "result.json", work / "home"
-        phases = Path(request.phase_path)
-        home.mkdir()
-        begun = time.monotonic()
-
-        def in_first_call() -> bool:
-            beat(time.monotonic() - begun)
-            return _AFTER_FIRST_CALL not in _lines(phases)
-
-        asked.write_bytes(codec.encode(msgspec.structs.replace(request, parent_pid=os.getpid())))
-        try:
-            ended = run_worker(
-                # -s and not -I, which would ignore PYTHONHASHSEED.
-                [self.folder / "bin" / "python", "-s", self.guest, asked, answer],
-                env=worker_variables(os.environ, home=home, device=request.device),
-                log=log,
-                limits=limits,
-                in_first_call=in_first_call,
-                cwd=work,
-            )
-        finally:
-            shutil.rmtree(home, ignore_errors=True)
-        entered = _lines(phases)
-        return Execution(
-            start=ended.start,
-            end=ended.end,
-            result=answer.read_bytes() if answer.exists() else None,
-            exit_code=ended.exit_code,
-            signal=ended.signal,
-            exceeded=ended.exceeded,
-            last_phase=entered[-1] if entered else None,
-            log_tail=tail(log),
-            start_error=ended.start_error,
-            oom_kills=ended.oom_kills,
+        """Run one worker process in the empty folder `work`, its output in `log`."""
+        return workers.run(
+            self.folder / "bin" / "python",
+            self.guest,
+            request,
+            variables=self.variables,
+            work=work,
+            log=log,
+            limits=limits,
+            beat=beat,
         )
-
-
-def _lines(path: Path) -> list[str]:
-    with suppress(OSError):
-        return path.read_text(encoding="utf-8").split()
-    return []

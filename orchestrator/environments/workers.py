@@ -1,0 +1,86 @@
+"""Running one worker process on this machine with whatever interpreter an environment has."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from orchestrator.environments.variables import worker_variables
+from orchestrator.model import codec
+from orchestrator.model.execution import Execution
+from orchestrator.process import run_worker, tail
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orchestrator.model.execution import Beat
+    from orchestrator.model.plan import Limits
+    from orchestrator.model.request import Request
+
+# The first phase after the first call; the guest writes it.
+_AFTER_FIRST_CALL = "warmup"
+
+
+def run(
+    python: Path,
+    guest: Path,
+    request: Request,
+    *,
+    variables: Mapping[str, str],
+    work: Path,
+    log: Path,
+    limits: Limits,
+    beat: Beat,
+) -> Execution:
+    """Run the guest once in the empty folder `work`, its output in `log`.
+
+    `variables` are added to what every worker gets, and win. The folder keeps request.json and
+    result.json; the worker's home in it is deleted.
+    """
+    asked, answer, home = work / "request.json", work / "result.json", work / "home"
+    phases = Path(request.phase_path)
+    home.mkdir()
+    begun = time.monotonic()
+
+    def in_first_call() -> bool:
+        beat(time.monotonic() - begun)
+        return _AFTER_FIRST_CALL not in _lines(phases)
+
+    asked.write_bytes(codec.encode(msgspec.structs.replace(request, parent_pid=os.getpid())))
+    try:
+        ended = run_worker(
+            # -s and not -I, which would ignore PYTHONHASHSEED.
+            [python, "-s", guest, asked, answer],
+            env={**worker_variables(os.environ, home=home, device=request.device), **variables},
+            log=log,
+            limits=limits,
+            in_first_call=in_first_call,
+            cwd=work,
+        )
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+    entered = _lines(phases)
+    return Execution(
+        start=ended.start,
+        end=ended.end,
+        result=answer.read_bytes() if answer.exists() else None,
+        exit_code=ended.exit_code,
+        signal=ended.signal,
+        exceeded=ended.exceeded,
+        last_phase=entered[-1] if entered else None,
+        log_tail=tail(log),
+        start_error=ended.start_error,
+        oom_kills=ended.oom_kills,
+    )
+
+
+def _lines(path: Path) -> list[str]:
+    with suppress(OSError):
+        return path.read_text(encoding="utf-8").split()
+    return []
