@@ -5,18 +5,20 @@ from __future__ import annotations
 import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
 
 from orchestrator.errors import InputError, UsageError, nearest
 from orchestrator.model.matrix import Cuda, Impossible, Matrix, Row
-from orchestrator.model.names import check_name
+from orchestrator.model.names import Framework, Variant, check_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
 MATRIX = Path(__file__).parent / "resources" / "matrix.toml"
+# Never written in a file: the table's name, the row whose lock a copy uses, who asked for it.
+NOT_KEYS = frozenset({"identifier", "lock", "spec"})
 
 
 def load(path: Path = MATRIX) -> Matrix:
@@ -25,7 +27,28 @@ def load(path: Path = MATRIX) -> Matrix:
         tables = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path} is not TOML: {error}.", fix="Mend the line it names.") from error
-    return Matrix(rows={name: _row(path, name, table) for name, table in tables.items()})
+    except (RecursionError, ValueError) as error:
+        raise InputError(
+            f"{path} cannot be read: {str(error) or 'it is nested too deeply'}.",
+            why="It holds numbers of thousands of digits, or thousands of brackets.",
+            fix="Compare it with the file that stackrace came with.",
+        ) from error
+    return Matrix(rows={name: _row(str(path), name, table) for name, table in tables.items()})
+
+
+def load_user(
+    tables: Mapping[str, Any],
+    source: Path,
+    *,
+    matrix: Matrix,
+    complete: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> dict[str, Row]:
+    """The rows of `[environments.NAME]` in stackrace.toml, by name; keys as in the matrix.
+
+    `complete` gives the values of the keys that a valid table leaves out.
+    Raises InputError or UsageError naming the file, the row and the key.
+    """
+    return {name: _user_row(source, name, tables[name], matrix, complete) for name in tables}
 
 
 def select(matrix: Matrix, names: Iterable[str]) -> tuple[Row, ...]:
@@ -34,16 +57,24 @@ def select(matrix: Matrix, names: Iterable[str]) -> tuple[Row, ...]:
     An identifier given again makes a copy of its row, `tf114-2`, with the same lock: an environment
     raced against itself. What several globs match counts once.
     """
+    return choose(matrix, names, extra_rows={})
+
+
+def choose(
+    matrix: Matrix, names: Iterable[str], *, extra_rows: Mapping[str, Row]
+) -> tuple[Row, ...]:
+    """As `select`, where a name may also be one of `extra_rows`, by what the user wrote for it."""
     chosen: dict[str, Row] = {}
     named: dict[str, int] = {}
     for name in names:
-        if name in matrix.rows:
-            named[name] = named.get(name, 0) + 1
-            row = _copy(matrix.rows[name], named[name])
-            chosen.setdefault(row.identifier, row)
-        else:
-            for row in _matching(matrix, name):
-                chosen.setdefault(row.identifier, row)
+        row = extra_rows.get(name) or matrix.rows.get(name)
+        if row is None:
+            for found in _matching(matrix, name):
+                chosen.setdefault(found.identifier, found)
+            continue
+        named[row.identifier] = named.get(row.identifier, 0) + 1
+        copy = _copy(row, named[row.identifier])
+        chosen.setdefault(copy.identifier, copy)
     return tuple(chosen.values())
 
 
@@ -69,11 +100,41 @@ def _matching(matrix: Matrix, pattern: str) -> list[Row]:
         raise UsageError(
             f"No environment matches {pattern!r}.", fix=f"Valid: {', '.join(matrix.rows)}."
         )
-    raise UsageError(f"There is no environment {pattern!r}. {hint}")
+    raise UsageError(f"There is no environment {pattern!r}. {hint}".rstrip())
 
 
-def _row(path: Path, name: str, table: Any) -> Row:  # noqa: ANN401 - what TOML holds
-    where = f"{path}: row {name!r}"
+def _user_row(
+    source: Path,
+    name: str,
+    table: Any,  # noqa: ANN401 - what TOML holds
+    matrix: Matrix,
+    complete: Callable[[Mapping[str, Any]], Mapping[str, Any]],
+) -> Row:
+    where = f"{source}: [environments.{name}]"
+    if name in matrix.rows:
+        raise UsageError(
+            f"{where} has the name of an environment that stackrace comes with.",
+            fix=f"Give it another, such as {name}-mine.",
+        )
+    _check_table(where, name, table)
+    for key in ("tensorflow", "jax", "torch", "keras", "python"):
+        if not isinstance(table.get(key, ""), str):
+            raise UsageError(f"{where}: {key} is not text.", fix=f'Write {key} = "VERSION".')
+    if "python" not in table:
+        raise UsageError(f"{where} has no python.", fix='Add a line such as python = "3.11".')
+    _check_framework(where, table)
+    return _convert(where, {**complete(table), **table, "identifier": name, "spec": name})
+
+
+def _row(source: str, name: str, table: Any) -> Row:  # noqa: ANN401 - what TOML holds
+    where = f"{source}: row {name!r}"
+    _check_table(where, name, table)
+    _check_framework(where, table)
+    return _convert(where, {**table, "identifier": name})
+
+
+def _check_table(where: str, name: str, table: object) -> None:
+    """Refuse names that are not safe, and keys that nothing reads."""
     check_name(name, what="Environment")
     if not isinstance(table, dict):
         raise InputError(f"{where} is not a table.", fix=f"Write [{name}] and its keys below it.")
@@ -82,15 +143,45 @@ def _row(path: Path, name: str, table: Any) -> Row:  # noqa: ANN401 - what TOML 
     rules = table.get("impossible")
     for rule in rules if isinstance(rules, list) else ():
         _check_keys(f"{where}, table impossible", rule, Impossible)
-    try:
-        return msgspec.convert({**table, "identifier": name}, Row)
-    except msgspec.ValidationError as error:
-        raise InputError(f"{where}: {error}.", fix="Compare it with the rows that load.") from error
 
 
 def _check_keys(where: str, table: object, kind: type[msgspec.Struct]) -> None:
-    # `identifier` is the table's name and `lock` belongs to copies: neither is written in the file.
-    valid = set(kind.__struct_fields__) - {"identifier", "lock"}
+    valid = set(kind.__struct_fields__) - NOT_KEYS
     for key in table if isinstance(table, dict) else ():
         if key not in valid:
-            raise InputError(f"{where}: there is no key {key!r}. {nearest(key, valid)}")
+            raise InputError(
+                f"{where}: there is no key {key!r}. {nearest(key, valid)}".rstrip(),
+                fix=f"Keys: {', '.join(sorted(valid))}.",
+            )
+
+
+def _check_framework(where: str, table: Mapping[str, object]) -> None:
+    """One of TensorFlow, JAX and PyTorch computes."""
+    known = get_args(Framework)
+    given = [name for name in known if table.get(name)]
+    if len(given) != 1:
+        raise InputError(
+            f"{where} names {' and '.join(given) if given else 'nothing'} to compute with.",
+            fix=f"Give the version of exactly one of {', '.join(known)}.",
+        )
+
+
+def _convert(where: str, table: Mapping[str, Any]) -> Row:
+    try:
+        row = msgspec.convert(table, Row)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {error}.", fix="Compare it with the rows that load.") from error
+    for variant in get_args(Variant):
+        if (variant in row.packages) != (variant in row.size_mb):
+            raise InputError(
+                f"{where} has packages or size_mb for {variant}, but not both.",
+                fix="Give both, or neither.",
+            )
+    if not row.packages.get("cpu"):
+        raise InputError(f"{where} has no packages for the CPU.", fix="Add packages.cpu.")
+    if ("gpu" in row.packages) != (row.cuda is not None):
+        raise InputError(
+            f"{where} has GPU packages or a table cuda, but not both.",
+            fix="Give both, or neither.",
+        )
+    return row
