@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orchestrator.environments import venvs
+from orchestrator.environments import existing, venvs
 from orchestrator.environments.venv import VenvEnvironment
 
 if TYPE_CHECKING:
@@ -28,16 +28,36 @@ def prepare(
 
     `say` is told what takes time; it is called from several threads.
     """
-    jobs = venvs.obtain(
-        [item.row for item in wanted], variant=variant, guest=guest, options=options, say=say
-    )
-    return {
-        identifier: VenvEnvironment(
+    made: list[Environment] = [
+        *_venvs(wanted, variant=variant, guest=guest, options=options, say=say),
+        *(
+            existing.environment(item.row, item.source, guest=guest)
+            for item in wanted
+            if item.backend == "existing"
+        ),
+    ]
+    found = {environment.identifier: environment for environment in made}
+    return {item.row.identifier: found[item.row.identifier] for item in wanted}
+
+
+def _venvs(
+    wanted: Sequence[Wanted],
+    *,
+    variant: Variant,
+    guest: Path,
+    options: Options,
+    say: Callable[[str], None],
+) -> list[VenvEnvironment]:
+    rows = [item.row for item in wanted if item.backend == "venv"]
+    jobs = venvs.obtain(rows, variant=variant, guest=guest, options=options, say=say)
+    return [
+        VenvEnvironment(
             identifier=identifier,
             lock_digest=job.lock.digest,
             python=job.interpreter.version,
             folder=job.slot.folder,
             guest=guest,
+            variables=job.row.variables,
         )
         for identifier, job in jobs.items()
-    }
+    ]

@@ -107,6 +107,7 @@ def _build(job: Job, guest: Path) -> None:
             python=job.interpreter.version,
             folder=folder,
             guest=guest,
+            variables=job.row.variables,
         )
         probe(environment, job.row, log=log)
         job.slot.finish(

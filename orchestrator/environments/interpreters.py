@@ -25,14 +25,16 @@ if TYPE_CHECKING:
 
     from orchestrator.environments.uv import Runner
 
-# Old syntax only: this runs in whatever was found. ctypes and zlib are missing where a Python was
-# built without the headers; numpy needs the one, wheels the other.
+# Old syntax only: this runs in whatever was found.
 _SCRIPT = (
-    "import ctypes, json, platform, struct, sys, venv, zlib; "
+    "import json, platform, struct, sys; "
     "print(json.dumps({'version': platform.python_version(), 'build': sys.version, "
     "'machine': platform.machine(), 'bits': struct.calcsize('P') * 8, "
     "'implementation': platform.python_implementation()}))"
 )
+# ctypes and zlib are missing where a Python was built without the headers; numpy needs the one,
+# wheels the other.
+_MAKES_ENVIRONMENTS = "import ctypes, venv, zlib; "
 _TIMEOUT_S = 60.0
 
 
@@ -142,19 +144,38 @@ def inspect(
     run: Runner = run_tool,
 ) -> Interpreter | str:
     """The interpreter at `path`, or what is wrong with it, to be read after its path."""
+    found = examine(path, environ=environ, run=run, script=_MAKES_ENVIRONMENTS)
+    if isinstance(found, Interpreter) and found.version.split(".")[:2] != version.split(".")[:2]:
+        return f"is Python {found.version}"
+    return found
+
+
+def examine(
+    path: Path,
+    *,
+    environ: Mapping[str, str] = os.environ,
+    run: Runner = run_tool,
+    script: str = "",
+) -> Interpreter | str:
+    """The interpreter at `path`, whatever its version, or what is wrong with it.
+
+    `script`: what it must be able to do besides.
+    """
     # Workers get it too: a Python of an HPC module finds its own libpython only there.
     libraries = {name: value for name, value in environ.items() if name == "LD_LIBRARY_PATH"}
     with tempfile.TemporaryDirectory(prefix="stackrace-python-") as name:
         log = Path(name) / "log"
         try:
             out = run(
-                [path, "-I", "-c", _SCRIPT],
+                [path, "-I", "-B", "-c", script + _SCRIPT],
                 env={"PATH": os.defpath, **libraries},
                 log=log,
                 timeout_s=_TIMEOUT_S,
             )
         except ToolError as error:
             said = error.tail.splitlines()[1:2]  # the line after the command
+            if said == ["Unknown option: -I"]:
+                return "is older than Python 3.4"
             return f"does not run: {error.problem}" + "".join(f" ({line})" for line in said)
     try:
         facts = msgspec.json.decode(out, type=_Facts)
@@ -164,8 +185,6 @@ def inspect(
         return f"is {facts.implementation}; TensorFlow needs CPython"
     if (facts.machine, facts.bits) != ("x86_64", 64):
         return f"is a {facts.bits}-bit {facts.machine} build; TensorFlow's wheels are for x86-64"
-    if facts.version.split(".")[:2] != version.split(".")[:2]:
-        return f"is Python {facts.version}"
     return Interpreter(path=path.absolute(), version=facts.version, build=facts.build)
 
 

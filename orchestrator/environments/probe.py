@@ -36,7 +36,7 @@ def probe(environment: Environment, row: Row, *, log: Path) -> None:
             log=log,
             limits=LIMITS,
         )
-    result = _result(execution)
+    result = answer(execution)
     if isinstance(result, str):
         raise EnvironmentFailedError(
             f"The new environment does not work: {result}.",
@@ -54,7 +54,7 @@ def probe(environment: Environment, row: Row, *, log: Path) -> None:
         )
 
 
-def _result(execution: Execution) -> Result | str:
+def answer(execution: Execution) -> Result | str:
     """What the guest left, or how it ended without leaving anything."""
     if execution.result is not None:
         return codec.decode(

@@ -1,0 +1,277 @@
+"""Somebody's own interpreter, used as it is: nothing is installed or written into it.
+
+What stackrace knows of such an environment is what its guest finds in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import msgspec
+
+from orchestrator.environments import interpreters, locks, workers
+from orchestrator.environments.probe import LIMITS, answer
+from orchestrator.errors import MOST_NAMES, EnvironmentFailedError, UsageError
+from orchestrator.model.execution import Beat, Execution, silent
+from orchestrator.model.matrix import Row, framework
+from orchestrator.model.names import FRAMEWORKS, Api, Framework, Mode, Variant
+from orchestrator.model.phrases import count, first_line
+from orchestrator.model.request import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from orchestrator.model.matrix import Impossible
+    from orchestrator.model.names import Backend
+    from orchestrator.model.plan import Limits
+    from orchestrator.model.result import Result
+
+OLDEST = (3, 6)  # the syntax that the guest is written in
+_SELECTS = "KERAS_BACKEND"
+# TensorFlow 1 builds graphs unless it is told otherwise.
+_EAGER_SINCE = 2
+_MODES: dict[Framework, tuple[Mode, ...]] = {
+    "tensorflow": ("graph", "eager"),
+    "jax": ("eager",),
+    "torch": ("eager",),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExistingEnvironment:
+    """An interpreter at `path` that somebody else filled; `guest` is the zipapp to run."""
+
+    identifier: str
+    lock_digest: str
+    python: str
+    path: Path
+    guest: Path
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def backend(self) -> Backend:
+        """How it is isolated."""
+        return "existing"
+
+    @property
+    def image_digest(self) -> None:
+        """It runs in no image."""
+        return
+
+    def run(
+        self, request: Request, *, work: Path, log: Path, limits: Limits, beat: Beat = silent
+    ) -> Execution:
+        """Run one worker process in the empty folder `work`, its output in `log`."""
+        return workers.run(
+            self.path,
+            self.guest,
+            request,
+            variables={**self.variables, "PYTHONDONTWRITEBYTECODE": "1"},
+            work=work,
+            log=log,
+            limits=limits,
+            beat=beat,
+        )
+
+
+def environment(row: Row, path: str, *, guest: Path) -> ExistingEnvironment:
+    """The environment that a described row stands for."""
+    return ExistingEnvironment(
+        identifier=row.identifier,
+        lock_digest=digest(row),
+        python=row.python,
+        path=_absolute(path),
+        guest=guest,
+        variables=row.variables,
+    )
+
+
+def digest(row: Row) -> str:
+    """What stands for a lock's digest: that of everything installed, by name and version."""
+    return hashlib.sha256("\n".join(sorted(row.packages["cpu"])).encode()).hexdigest()
+
+
+def describe(
+    path: str,
+    *,
+    identifier: str,
+    guest: Path,
+    log: Path,
+    known: Iterable[Row] = (),
+    environ: Mapping[str, str] = os.environ,
+) -> Row:
+    """What is in the interpreter at `path`, as a row: it is run, and trains one step.
+
+    `packages` are all that is installed, as `name==version`. `known`: rows whose knowledge of what
+    is impossible holds for the same versions.
+    Raises UsageError when there is no fit Python at `path`, EnvironmentFailedError when it has no
+    TensorFlow or Keras that works.
+    """
+    python = _check(path, environ)
+    variables = {name: value for name, value in environ.items() if name == _SELECTS}
+    undescribed = ExistingEnvironment(
+        identifier=identifier,
+        lock_digest="",
+        python=python.version,
+        path=python.path,
+        guest=guest,
+        variables=variables,
+    )
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="stackrace-describe-") as name:
+        request = Request(
+            action="describe", environment=identifier, phase_path=str(Path(name) / "phases")
+        )
+        execution = undescribed.run(request, work=Path(name), log=log, limits=LIMITS)
+    found = _working(answer(execution), path, log)
+    row = _row(found.metadata, identifier=identifier, path=path, python=python.version)
+    if row is None:
+        raise _nothing(path, "it has no TensorFlow and no Keras", log)
+    kind = framework(row)[0]
+    if kind != "tensorflow":  # else Keras 3 would look for TensorFlow
+        variables[_SELECTS] = kind
+    return msgspec.structs.replace(row, variables=variables, impossible=_impossible(row, known))
+
+
+def differences(
+    row: Row, found: Row, *, variant: Variant = "cpu", folder: Path = locks.LOCKS
+) -> list[str]:
+    """What is not in `found` as it is in the row that has its name, one line each."""
+    name, here = row.identifier, framework(found)
+    lines = []
+    if here != framework(row):
+        kind, version = framework(row)
+        lines.append(
+            f"{FRAMEWORKS[here[0]]} {here[1]} where {name} has {FRAMEWORKS[kind]} {version}"
+        )
+    if found.keras != row.keras:
+        lines.append(f"{_keras(found)} where {name} has {_keras(row)}")
+    if _minor(found.python) != _minor(row.python):
+        lines.append(f"Python {found.python} where {name} has {row.python}")
+    try:
+        pins = locks.read(row, variant, locks=folder).pins
+    except EnvironmentFailedError:
+        return lines
+    return [*lines, *_other_packages(pins, found, name)]
+
+
+def _check(path: str, environ: Mapping[str, str]) -> interpreters.Interpreter:
+    """The interpreter, if the guest can run in it."""
+    place = _absolute(path)
+    if place.is_dir():
+        wrong = "is a folder"
+    else:
+        found = interpreters.examine(place, environ=environ)
+        if isinstance(found, interpreters.Interpreter):
+            if tuple(map(int, found.version.split(".")[:2])) >= OLDEST:
+                return found
+            found = f"is Python {found.version}"
+        wrong = found
+    raise UsageError(
+        f"--python {path} cannot be used: it {wrong}.",
+        why="The worker needs CPython 3.6 or newer on x86-64.",
+        fix="Name the interpreter itself, such as /opt/conda/envs/mine/bin/python.",
+    )
+
+
+def _absolute(path: str) -> Path:
+    # Not resolved: a virtual environment's python is a link, and the link is what it is.
+    try:
+        return Path(path).expanduser().absolute()
+    except RuntimeError as error:
+        raise UsageError(f"--python {path}: there is no such user.") from error
+
+
+def _working(found: Result | str, path: str, log: Path) -> Result:
+    if isinstance(found, str):
+        raise _nothing(path, found, log)
+    if found.outcome != "ok":
+        raise _nothing(path, first_line(found.failure.message if found.failure else ""), log)
+    return found
+
+
+def _nothing(path: str, problem: str, log: Path) -> EnvironmentFailedError:
+    return EnvironmentFailedError(
+        f"{path} cannot be raced: {problem.rstrip('.')}.",
+        why="It has no TensorFlow, or no Keras with JAX or PyTorch, that imports and trains a\n"
+        "step. Workers do not see PYTHONPATH, through which some modules bring their packages.",
+        fix="Nothing is installed into it for you: install what it lacks, or name a script that\n"
+        f'sets PYTHONPATH and ends with: exec {path} "$@"\nLog: {log}',
+    )
+
+
+def _row(metadata: Mapping[str, Any], *, identifier: str, path: str, python: str) -> Row | None:
+    """A row of what the guest found, or None when that is nothing to race."""
+    kind, version = _framework(metadata.get("framework"))
+    apis = metadata.get("apis") or {}
+    known = tuple(api for api in get_args(Api) if api in apis)
+    if kind is None or not known:
+        return None
+    packages = tuple(f"{name}=={number}" for name, number in metadata["packages"].items())
+    graphs = kind == "tensorflow" and int(version.split(".")[0]) < _EAGER_SINCE
+    return Row(
+        identifier=identifier,
+        tensorflow=version if kind == "tensorflow" else "",
+        jax=version if kind == "jax" else "",
+        torch=version if kind == "torch" else "",
+        keras=apis.get("keras", ""),
+        python=python,
+        packages={"cpu": packages, "gpu": packages},
+        size_mb={"cpu": 0, "gpu": 0},
+        native_mode="graph" if graphs else "eager",
+        apis=known,
+        modes=_MODES[kind],
+        spec=f"{identifier}={path}",
+    )
+
+
+def _framework(found: Any) -> tuple[Framework | None, str]:  # noqa: ANN401 - free-form metadata
+    if isinstance(found, dict):
+        for kind in get_args(Framework):
+            if found.get("name") == kind:
+                return kind, str(found.get("version"))
+    return None, ""
+
+
+def _impossible(row: Row, known: Iterable[Row]) -> tuple[Impossible, ...]:
+    """What the row of the same minor versions cannot do; what else cannot be, the guest says."""
+    kind, version = framework(row)
+    same = (kind, _minor(version), _minor(row.keras))
+    for other in known:
+        name, number = framework(other)
+        if (name, _minor(number), _minor(other.keras)) == same:
+            return other.impossible
+    return ()
+
+
+def _other_packages(pins: Mapping[str, str], found: Row, name: str) -> list[str]:
+    here = dict(package.split("==", maxsplit=1) for package in found.packages["cpu"])
+    here = {_plain(package): version for package, version in here.items()}
+    other = [
+        f"{package} {here.get(package, 'missing')} for {version}"
+        for package, version in ((_plain(pin), version) for pin, version in pins.items())
+        if here.get(package) != version
+    ]
+    if not other:
+        return []
+    more = f" and {len(other) - MOST_NAMES} more" if len(other) > MOST_NAMES else ""
+    shown = ", ".join(other[:MOST_NAMES])
+    return [f"{count(len(other), 'package')} not as in the lock of {name}: {shown}{more}"]
+
+
+def _keras(row: Row) -> str:
+    return f"Keras {row.keras}" if row.keras else "no Keras package"
+
+
+def _plain(package: str) -> str:
+    return re.sub(r"[-_.]+", "-", package).lower()
+
+
+def _minor(version: str) -> list[str]:
+    return version.split(".")[:2]
