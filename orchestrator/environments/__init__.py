@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from orchestrator.environments import existing, venvs
+from orchestrator import containers
+from orchestrator.environments import existing, images, venvs
 from orchestrator.environments.venv import VenvEnvironment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from orchestrator.environments.container import ContainerEnvironment
     from orchestrator.environments.options import Options, Wanted
     from orchestrator.model.execution import Environment
     from orchestrator.model.names import Variant
@@ -30,6 +32,7 @@ def prepare(
     """
     made: list[Environment] = [
         *_venvs(wanted, variant=variant, guest=guest, options=options, say=say),
+        *_containers(wanted, variant=variant, guest=guest, options=options, say=say),
         *(
             existing.environment(item.row, item.source, guest=guest)
             for item in wanted
@@ -61,3 +64,21 @@ def _venvs(
         )
         for identifier, job in jobs.items()
     ]
+
+
+def _containers(
+    wanted: Sequence[Wanted],
+    *,
+    variant: Variant,
+    guest: Path,
+    options: Options,
+    say: Callable[[str], None],
+) -> list[ContainerEnvironment]:
+    items = [item for item in wanted if item.backend == "container"]
+    if not items:
+        return []
+    engine = containers.connect()  # before anything is downloaded in vain
+    rows = [item.row for item in items if not item.source]
+    jobs = venvs.obtain(rows, variant=variant, guest=guest, options=options, say=say)
+    made = images.prepare(jobs, items, engine=engine, guest=guest, options=options, say=say)
+    return list(made.values())

@@ -12,7 +12,6 @@ import msgspec
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
-    from pathlib import Path
 
 # On everything that stackrace makes: what lacks it is never touched.
 MARK = "stackrace"
@@ -39,7 +38,7 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     api: str  # the newest that it speaks: 1.50
     cgroup: str  # 1 or 2
     storage: str  # its storage driver: overlay2
-    root: Path | None  # where it keeps images, when that is on this machine
+    root: str | None  # where it keeps images, when that is on this machine
     runtimes: tuple[str, ...] = ()  # `nvidia` is among them where that toolkit is configured
     cdi_folders: tuple[str, ...] = ()  # empty: it does not know CDI, or does not tell
     cdi_devices: tuple[str, ...] = ()  # nvidia.com/gpu=GPU-..., told by newer servers only
@@ -59,7 +58,7 @@ class Image:
     labels: Mapping[str, str] = field(default_factory=dict)
     machine: str = "amd64"
     size_bytes: int = 0
-    created: str = ""  # ISO 8601
+    created: float = 0.0  # seconds since 1970
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,13 +73,14 @@ class Gpus:
 class Container:
     """A container to create: no network, a read-only root, no rights. Volumes: name -> folder."""
 
+    name: str
     image: str
     command: Sequence[str]
     variables: Mapping[str, str] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     volumes: Mapping[str, str] = field(default_factory=dict)
     folder: str = "/"
-    user: str = "65534:65534"
+    user: str = "1000:1000"
     stdin: bool = False
     gpus: Gpus | None = None
     memory_bytes: int | None = None
@@ -142,8 +142,8 @@ class Engine(Protocol):
     def remove_image(self, image: str) -> None:
         """Remove an image, and what it alone is made of. One that is gone is no error."""
 
-    def create(self, container: Container) -> str:
-        """Make a container, not running yet; returns its id."""
+    def create(self, container: Container) -> None:
+        """Make a container, not running yet. Its name stands for it from here on."""
 
     def stdin(self, container: str) -> Stdin:
         """Hold the standard input of a container that was not started yet."""

@@ -1,0 +1,324 @@
+"""Container images for rows, made of the very files of their virtual environments.
+
+The host builds and probes the virtual environment; the image gets a copy of it. So both hold the
+same bytes, and neither the network nor the user's credentials take part in a build.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import filelock
+
+from orchestrator.environments import bases, context, reaping
+from orchestrator.environments.container import ContainerEnvironment
+from orchestrator.environments.probe import probe
+from orchestrator.errors import EnvironmentFailedError, StorageError
+from orchestrator.model.container import MARK, LostError, RefusedError
+from orchestrator.store import NAME_CACHE, storage_errors
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from orchestrator.environments.bases import Inside
+    from orchestrator.environments.builder import Job
+    from orchestrator.environments.context import Entry
+    from orchestrator.environments.options import Options, Wanted
+    from orchestrator.model.container import Engine, Image
+
+# Raise it when images are made in another way: those that are there are then made again.
+FORMAT = 1
+_DIGITS = 12
+_MB = 1_000_000
+# In a wheel of stackrace, and in a clone of it.
+_DOCKERFILES = (
+    Path(__file__).parents[1] / "resources" / "docker",
+    Path(__file__).parents[2] / "docker",
+)
+# The interpreter of the virtual environment is one of the host; tests of a Python are not needed.
+_NOT_COPIED = re.compile(r"pyvenv\.cfg|bin/python[0-9.]*|stackrace\.json")
+_NOT_NEEDED = re.compile(r"lib/python3\.\d+/test|share|include")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """An image to find or to make."""
+
+    job: Job
+    base: str
+    dockerfile: bytes
+
+    @property
+    def name(self) -> str:
+        """`stackrace/tf114:0123456789ab`: all that decides what is in it makes the tag."""
+        parts = [self.job.slot.name, self.base, self.dockerfile.decode(), FORMAT]
+        digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGITS]
+        repository = re.sub(r"[^a-z0-9]+", "-", self.job.row.lock_name).strip("-")
+        return f"{MARK}/{repository}:{digest}"
+
+
+def prepare(
+    jobs: Mapping[str, Job],
+    wanted: Sequence[Wanted],
+    *,
+    engine: Engine,
+    guest: Path,
+    options: Options,
+    say: Callable[[str], None],
+) -> dict[str, ContainerEnvironment]:
+    """Find or make the image of every wanted environment, by identifier, in order.
+
+    `jobs`: the virtual environments, ready, of those that do not bring an image of their own.
+    Raises EnvironmentFailedError that says what Docker, or the network, is to be blamed for, and
+    StorageError when an image would not fit on the disk.
+    """
+    maker = _Maker(engine=engine, guest=guest, options=options, say=say)
+    try:
+        check(engine)
+        reaping.reap(engine)
+        return {
+            item.row.identifier: maker.as_it_is(item)
+            if item.source
+            else maker.of_row(item.row.identifier, jobs[item.row.identifier])
+            for item in wanted
+        }
+    except LostError as error:
+        raise EnvironmentFailedError(
+            "Docker Engine went away while images were prepared.",
+            why=str(error),
+            fix="Start it (sudo systemctl start docker), and run the same command again.",
+        ) from error
+    except RefusedError as error:
+        raise EnvironmentFailedError(f"Docker Engine refuses: {error.message}.") from error
+
+
+def check(engine: Engine) -> None:
+    """EnvironmentFailedError when the engine's machine cannot run these images."""
+    found = engine.abilities()
+    if found.machine not in {"x86_64", "amd64"}:
+        raise EnvironmentFailedError(
+            f"Docker Engine at {found.place} runs on {found.machine}.",
+            why="The TensorFlow releases that stackrace compares have no wheels but for x86-64.",
+            fix="Name an engine on such a machine with DOCKER_HOST.",
+        )
+
+
+def ours(engine: Engine) -> list[Image]:
+    """The images that stackrace made, by label; somebody else's are never among them."""
+    return [image for image in engine.images() if image.labels.get(MARK) == "image"]
+
+
+def remove(engine: Engine, images: Sequence[Image]) -> None:
+    """Remove images of ours, and the CUDA caches of their environments."""
+    names = {image.labels.get(f"{MARK}.environment") for image in images}
+    for image in images:
+        engine.remove_image(image.id)
+    for volume in engine.volumes():
+        kept = reaping.KEEP in volume.labels
+        if kept and volume.labels.get(f"{MARK}.environment") in names:
+            engine.remove_volume(volume.id)
+
+
+def dockerfile(variant: str) -> bytes:
+    """The Dockerfile of a kind: cpu or gpu."""
+    name = f"{variant}.Dockerfile"
+    path = next(folder / name for folder in _DOCKERFILES if (folder / name).exists())
+    return path.read_bytes()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Maker:
+    """What all images of one command share."""
+
+    engine: Engine
+    guest: Path
+    options: Options
+    say: Callable[[str], None]
+
+    def as_it_is(self, item: Wanted) -> ContainerEnvironment:
+        """Somebody's image, in which nothing is installed."""
+        image = bases.obtain(self.engine, item.source, say=self.say)
+        python = bases.within(self.engine, image, ["python3", "python"])
+        if python is None:
+            raise EnvironmentFailedError(
+                f"No Python runs in the image {item.source}.",
+                why="Neither python3 nor python is a CPython on its PATH.",
+                fix="Name an image that TensorFlow runs in with python3.",
+            )
+        return ContainerEnvironment(
+            identifier=item.row.identifier,
+            lock_digest=image.id.removeprefix("sha256:"),
+            python=python.version,
+            image=image.id,
+            image_digest=_digest(image),
+            interpreter=python.program,
+            guest=self.guest,
+            engine=self.engine,
+            variables=item.row.variables,
+            gpus=self.options.gpus,
+            settings=self.options.containers,
+        )
+
+    def of_row(self, identifier: str, job: Job) -> ContainerEnvironment:
+        """The image of a row, found by its name or made."""
+        plan = Plan(
+            job=job,
+            base=bases.reference(job.row, job.variant, self.options),
+            dockerfile=dockerfile(job.variant),
+        )
+        image = self.engine.image(plan.name)
+        if image is None:
+            locks = self.options.cache / "images"
+            with storage_errors(locks, fix=NAME_CACHE):
+                locks.mkdir(parents=True, exist_ok=True)
+            # Another command may be making it: then it is found afterwards.
+            with filelock.FileLock(locks / f".{plan.name.replace('/', '-')}.lock"):
+                image = self.engine.image(plan.name) or self._make(plan)
+        return self._environment(identifier, job, image)
+
+    def _environment(self, identifier: str, job: Job, image: Image) -> ContainerEnvironment:
+        return ContainerEnvironment(
+            identifier=identifier,
+            lock_digest=job.lock.digest,
+            python=image.labels.get(f"{MARK}.python", ""),
+            image=image.id,
+            image_digest=image.id,
+            interpreter=f"{bases.INSIDE}/env/bin/python",
+            guest=self.guest,
+            engine=self.engine,
+            variables=job.row.variables,
+            gpus=self.options.gpus,
+            settings=self.options.containers,
+        )
+
+    def _make(self, plan: Plan) -> Image:
+        """Build, probe in a container, and only then give the image its name."""
+        job = plan.job
+        base = bases.obtain(
+            self.engine,
+            plan.base,
+            say=self.say,
+            fix="Name another base in stackrace.toml:\n"
+            f'    [container.bases]\n    {job.row.lock_name} = "REGISTRY/IMAGE@sha256:..."',
+        )
+        self.say(f"{job.name}: making the image {plan.name} from {plan.base}.")
+        start = time.monotonic()
+        python = bases.choose(
+            self.engine, base, job.interpreter, wanted=job.row.python, options=self.options
+        )
+        if python is None:
+            raise _no_python(plan)
+        built = self._build(plan, base, python)
+        try:
+            environment = self._environment(job.row.identifier, job, built)
+            probe(environment, job.row, log=job.slot.log)
+            self.engine.tag(built.id, plan.name)
+        except BaseException:
+            self.engine.remove_image(built.id)
+            raise
+        self.say(f"{job.name}: {plan.name} is ready after {time.monotonic() - start:.0f} s.")
+        return built
+
+    def _build(self, plan: Plan, base: Image, python: Inside) -> Image:
+        entries = list(_entries(plan.job, python, plan.dockerfile))
+        _check_space(self.engine, entries, plan, self.options)
+        log = plan.job.slot.log
+        with log.open("a", encoding="utf-8") as file:
+            try:
+                built = self.engine.image(
+                    self.engine.build(
+                        context.stream(iter(entries)),
+                        arguments=_arguments(plan, base, python),
+                        say=lambda line: file.writelines([line, "\n"]),
+                    )
+                )
+            except RefusedError as error:
+                raise EnvironmentFailedError(
+                    f"The image of {plan.job.name} could not be built: {error.message}.",
+                    fix=f"Log: {log}",
+                ) from error
+        if built is None:
+            raise EnvironmentFailedError(f"The image of {plan.job.name} was removed at once.")
+        return built
+
+
+def _digest(image: Image) -> str:
+    """What names an image everywhere, where a registry has it; else here."""
+    return image.digests[0] if image.digests else image.id
+
+
+def _arguments(plan: Plan, base: Image, python: Inside) -> dict[str, str]:
+    job = plan.job
+    arguments = {
+        "BASE_IMAGE": plan.base,
+        "OWNER": reaping.owner(),
+        "ENVIRONMENT": job.row.lock_name,
+        "LOCK": job.lock.digest,
+        "BASE": _digest(base),
+        "PYTHON": python.version,
+        "FORMAT": str(FORMAT),
+    }
+    if job.variant == "gpu":
+        arguments["LIBRARY_PATH"] = ":".join(_libraries(job.slot.folder))
+    return arguments
+
+
+def _libraries(folder: Path) -> list[str]:
+    """Where the CUDA wheels of an environment have their libraries, as paths in the image."""
+    return [
+        f"{bases.INSIDE}/env/{path.relative_to(folder).as_posix()}"
+        for path in sorted(folder.glob("lib/python3*/site-packages/nvidia/*/lib"))
+    ]
+
+
+def _entries(job: Job, python: Inside, dockerfile: bytes) -> Iterator[Entry]:
+    yield context.Entry(name="Dockerfile", raw=dockerfile)
+    if python.folder is None:
+        yield context.Entry(name="python", folder=True)
+    else:
+        yield from context.tree("python", python.folder, without=_matches(_NOT_NEEDED))
+    yield from context.tree("env", job.slot.folder, without=_matches(_NOT_COPIED))
+    home = os.path.dirname(python.path)  # noqa: PTH120 (a path of the image, not of this machine)
+    settings = f"home = {home}\ninclude-system-site-packages = false\n"
+    yield context.Entry(name="env/pyvenv.cfg", raw=settings.encode())
+    yield context.Entry(name="env/bin/python", link=python.path)
+
+
+def _matches(pattern: re.Pattern[str]) -> Callable[[str], bool]:
+    return lambda path: pattern.fullmatch(path) is not None
+
+
+def _check_space(engine: Engine, entries: Sequence[Entry], plan: Plan, options: Options) -> None:
+    """StorageError when the image would not fit: the context is kept beside what is made of it."""
+    root = engine.abilities().root
+    if root is None:
+        return
+    needed = 2 * sum(entry.size for entry in entries)
+    free = options.free_bytes(Path(root))
+    if free < needed:
+        raise StorageError(
+            f"The disk of {root}, where Docker keeps images, has {free / _MB:.0f} MB free; making "
+            f"{plan.name} may take {needed / _MB:.0f} MB.",
+            why="What is sent to Docker is kept there until the image is made of it.",
+            fix="Free some space: `stackrace clean`, `docker system df`.",
+        )
+
+
+def _no_python(plan: Plan) -> EnvironmentFailedError:
+    row = plan.job.row
+    return EnvironmentFailedError(
+        f"{row.identifier}: there is no Python {row.python} for its image.",
+        why=f"{plan.base} has none, the host's {plan.job.interpreter.path} runs only where it "
+        "is,\nand a portable build could not be had.",
+        fix="Any of these helps:\n"
+        f"- a base with Python {plan.job.interpreter.version}, named in stackrace.toml:\n"
+        f'    [container.bases]\n    {row.lock_name} = "python:{row.python}-slim"\n'
+        "- a portable interpreter (python-build-standalone) under [interpreters], also for venv",
+    )
