@@ -1,22 +1,26 @@
-"""Locks: every package of an environment by version and hash, made once and committed."""
+"""Locks: every package of an environment by version and hash, made once and kept."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
+from uuid import uuid4
 
 from orchestrator.environments.uv import uv
 from orchestrator.errors import EnvironmentFailedError
 from orchestrator.model.names import Variant
 from orchestrator.process import run_tool
+from orchestrator.store import NAME_CACHE, storage_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from orchestrator.environments.uv import Runner
     from orchestrator.model.matrix import Row
@@ -24,6 +28,7 @@ if TYPE_CHECKING:
 LOCKS = Path(__file__).parents[1] / "resources" / "locks"
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
 
+_DIGITS = 8
 _PIN = re.compile(r"^([a-z0-9][a-z0-9.-]*)==(\S+)", re.MULTILINE)
 
 
@@ -50,9 +55,44 @@ def lock_path(row: Row, variant: Variant, *, locks: Path = LOCKS) -> Path:
     return locks / f"{row.lock_name}-{variant}.txt"
 
 
-def read(row: Row, variant: Variant, *, locks: Path = LOCKS) -> Lock:
-    """The lock of a row; EnvironmentFailedError when it was never made."""
-    path = lock_path(row, variant, locks=locks)
+def own_path(row: Row, variant: Variant, *, own: Path) -> Path:
+    """Where the lock of a row that is not the matrix's stands, in the user's own folder.
+
+    What it was resolved from is part of the name: a row that was changed gets another lock, and a
+    run that was made with the old one finds that.
+    """
+    asked = [row.packages[variant], row.constraints, row.python]
+    digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:_DIGITS]
+    return own / f"{row.lock_name}-{variant}-{digest}.txt"
+
+
+def read(
+    row: Row,
+    variant: Variant,
+    *,
+    locks: Path = LOCKS,
+    own: Path | None = None,
+    python: Path | None = None,
+    say: Callable[[str], None] = lambda _: None,
+    run: Runner = run_tool,
+) -> Lock:
+    """The lock of a row: the one that ships with stackrace, else one in the folder `own`.
+
+    The latter is resolved when it is not there yet, for the interpreter `python`, or without one
+    for the row's version of Python. Raises EnvironmentFailedError when there is no lock to be had.
+    """
+    if variant not in row.packages:
+        raise EnvironmentFailedError(
+            f"{row.identifier} has no build for {variant}.",
+            fix="Leave it out, or add packages and size_mb for it to its table in stackrace.toml.",
+        )
+    if row.ours or own is None:
+        path = lock_path(row, variant, locks=locks)
+    else:
+        path = own_path(row, variant, own=own)
+        if not path.exists():
+            say(f"{row.identifier}: resolving {row.title} for {variant}, Python {row.python}.")
+            _make_own(row, variant, path, python=python, run=run)
     try:
         return Lock(path=path, text=path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -61,6 +101,19 @@ def read(row: Row, variant: Variant, *, locks: Path = LOCKS) -> Lock:
             why="The row was added to the matrix, but its lock was not made.",
             fix="Run `nox -s lock`, and commit the file.",
         ) from error
+
+
+def newest(
+    package: str, *, python: Path, folder: Path, run: Runner = run_tool
+) -> Mapping[str, str]:
+    """What an unpinned package is today: the pins of its newest release and all that it needs.
+
+    `folder` keeps uv's log. Raises EnvironmentFailedError when the index does not tell.
+    """
+    with storage_errors(folder, fix=NAME_CACHE):
+        folder.mkdir(parents=True, exist_ok=True)
+    text = _resolve([package], [], python=python, old=None, log=folder / f"{package}.log", run=run)
+    return Lock(path=folder, text=text).pins
 
 
 def compile_locks(
@@ -81,7 +134,12 @@ def compile_locks(
         python = interpreter(row.python)
         for variant in (variant for variant in VARIANTS if variant in row.packages):
             path = lock_path(row, variant, locks=locks)
-            text = _compile(row, variant, python=python, old=path, run=run)
+            log = Path(tempfile.gettempdir()) / f"stackrace-{path.stem}.log"
+            pins = _resolve(
+                row.packages[variant], row.constraints, python=python, old=path, log=log, run=run
+            )
+            log.unlink(missing_ok=True)
+            text = f"{_title(row, variant)} Made by `nox -s lock`.\n{pins}"
             if not path.exists() or path.read_text(encoding="utf-8") != text:
                 path.write_text(text, encoding="utf-8")
                 changed.append(path)
@@ -89,23 +147,70 @@ def compile_locks(
     return changed
 
 
-def _compile(row: Row, variant: Variant, *, python: Path, old: Path, run: Runner) -> str:
+def _make_own(row: Row, variant: Variant, path: Path, *, python: Path | None, run: Runner) -> None:
+    with storage_errors(path.parent, fix=NAME_CACHE):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        log = path.with_suffix(".log")
+        text = _resolve(
+            row.packages[variant],
+            row.constraints,
+            python=python or row.python,
+            old=None,
+            log=log,
+            run=run,
+        )
+        temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+        temporary.write_text(f"{_title(row, variant)}\n{text}", encoding="utf-8")
+        with suppress(FileExistsError):  # another command was faster: both use its lock
+            path.hardlink_to(temporary)
+        temporary.unlink()
+        log.unlink(missing_ok=True)
+
+
+def _title(row: Row, variant: Variant) -> str:
+    return f"# {row.title}, {variant}, Python {row.python}."
+
+
+def _resolve(
+    packages: Sequence[str],
+    constraints: Sequence[str],
+    *,
+    python: Path | str,
+    old: Path | None,
+    log: Path,
+    run: Runner,
+) -> str:
+    """Pins with hashes. `python`: an interpreter, or a version such as `3.7`.
+
+    Pins of the file `old` that still hold stay as they are. `log` is there after a failure.
+    """
     with tempfile.TemporaryDirectory(prefix="stackrace-lock-") as name:
         folder = Path(name)
-        wanted, constraints, out = (folder / file for file in ("in", "constraints", "lock.txt"))
-        wanted.write_text("\n".join(row.packages[variant]), encoding="utf-8")
-        constraints.write_text("\n".join(row.constraints), encoding="utf-8")
-        if old.exists():
+        files = {
+            "in": packages,
+            "constraints": constraints,
+            "excluded": _excluded(packages),
+        }
+        for file, lines in files.items():
+            (folder / file).write_text("\n".join(lines), encoding="utf-8")
+        out = folder / "lock.txt"
+        if old is not None and old.exists():
             shutil.copyfile(old, out)  # uv keeps what the output file already pins
         command: list[str | Path] = ["pip", "compile", "--quiet", "--generate-hashes"]
-        command += ["--no-header", "--no-annotate", "--python", python]
-        command += ["--constraints", constraints, "--output-file", out]
-        if any(package.startswith("tensorflow-cpu==") for package in row.packages[variant]):
-            # tf-keras asks for `tensorflow` by that name; both would be unpacked into one folder.
-            excluded = folder / "excluded"
-            excluded.write_text("tensorflow\n", encoding="utf-8")
-            command += ["--excludes", excluded]
-        command += [wanted]
-        uv(command, log=folder / "log", cwd=folder, run=run)
-        pins = out.read_text(encoding="utf-8")
-    return f"# {row.title}, {variant}, Python {row.python}. Made by `nox -s lock`.\n{pins}"
+        command += ["--no-header", "--no-annotate"]
+        command += ["--python" if isinstance(python, Path) else "--python-version", python]
+        # As for installing: hashes make it safe to take a file from whichever index has it.
+        command += ["--index-strategy", "unsafe-best-match"]
+        command += ["--constraints", folder / "constraints", "--excludes", folder / "excluded"]
+        uv([*command, "--output-file", out, folder / "in"], log=log, cwd=folder, run=run)
+        return out.read_text(encoding="utf-8")
+
+
+def _excluded(packages: Sequence[str]) -> list[str]:
+    """What others ask for under another name: two packages would be unpacked into one folder.
+
+    tf-keras asks for `tensorflow`, tf-nightly for keras-nightly.
+    """
+    names = {re.split(r"[=\[]", package)[0] for package in packages}
+    excluded = ["tensorflow"] if "tensorflow-cpu" in names else []
+    return [*excluded, "keras-nightly"] if {"tf-nightly", "keras"} <= names else excluded

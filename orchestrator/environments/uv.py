@@ -160,6 +160,13 @@ _CAUSES = (
         "The log holds the build's own output. On Debian: apt install build-essential.",
     ),
     Cause(
+        r"no solution found.*?because\s+(?P<name>\S+)\s+depends\s+on",
+        "The versions that were asked for do not fit together",
+        "One of these packages excludes another: the log says which.",
+        "Leave +keras== out, and the Keras that belongs to the release is taken; for a row of\n"
+        "your own, correct its packages and constraints.",
+    ),
+    Cause(
         r"no solution found.*?(?:you\s+require|no\s+version\s+of)\s+(?P<name>[^\s,]+)|"
         r"no solution found|"
         r"not found in the (?:package )?registry",

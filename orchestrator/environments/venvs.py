@@ -39,7 +39,7 @@ def obtain(
     Raises one error that names every row that failed, with its cause: UsageError when a configured
     interpreter is to blame, else what the causes are (EnvironmentFailedError, StorageError).
     """
-    jobs, failures = _jobs(rows, variant, options)
+    jobs, failures = _jobs(rows, variant, options, say)
     # Copies of a row share one environment, and a cached one costs nothing.
     distinct = {job.slot.name: job for job in jobs.values()}
     missing = [job for job in distinct.values() if job.slot.manifest() is None]
@@ -60,7 +60,7 @@ def obtain(
 
 
 def _jobs(
-    rows: Sequence[Row], variant: Variant, options: Options
+    rows: Sequence[Row], variant: Variant, options: Options, say: Callable[[str], None]
 ) -> tuple[dict[str, Job], Failures]:
     jobs: dict[str, Job] = {}
     failures: Failures = {}
@@ -73,7 +73,14 @@ def _jobs(
             failures[row.identifier] = interpreter
             continue
         try:
-            lock = locks.read(row, variant, locks=options.locks)
+            lock = locks.read(
+                row,
+                variant,
+                locks=options.locks,
+                own=options.cache / "locks",
+                python=interpreter.path,
+                say=say,
+            )
         except EnvironmentFailedError as error:
             failures[row.identifier] = error
             continue

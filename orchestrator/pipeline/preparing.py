@@ -12,7 +12,7 @@ from orchestrator.config import Source
 from orchestrator.environments import interpreters
 from orchestrator.environments.options import ContainerOptions, Options, Wanted
 from orchestrator.model.plan import PlannedEnvironment
-from orchestrator.pipeline import devices
+from orchestrator.pipeline import choosing, devices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,8 +41,7 @@ def wanted(settings: Config, names: Sequence[str], zipapp: guest.Guest) -> tuple
     `tensorflow==2.9.1`; in the order given, a name given again as a copy.
     """
     del zipapp
-    rows = matrix.select(matrix.load(), names)
-    return tuple(_wanted(row, settings) for row in rows)
+    return tuple(_wanted(row, settings) for row in choosing.rows(settings, names))
 
 
 def build(
@@ -130,7 +129,7 @@ def again(plan: Plan, settings: Config, zipapp: guest.Guest) -> tuple[Wanted, ..
 
 def _name_of(item: PlannedEnvironment) -> str:
     """What names it on a command line: a copy is its row named again."""
-    return item.lock or item.identifier
+    return item.spec or item.lock or item.identifier
 
 
 def _wanted(row: Row, settings: Config) -> Wanted:

@@ -138,6 +138,7 @@ def resume(path: Path, settings: config.Config, hints: Hints) -> int:
 
 def lock(settings: config.Config) -> None:
     """Make the locks of these rows again, for every variant."""
+    interpreters.check_configured(settings.interpreters, versions=matrix.pythons(matrix.load()))
     rows = matrix.select(matrix.load(), settings.environments)
 
     def interpreter(version: str) -> Path:

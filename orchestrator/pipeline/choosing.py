@@ -1,0 +1,61 @@
+"""From the names on a command line to rows: the matrix's, the user's own, and pairs on the fly."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from orchestrator import log, matrix, pairs
+from orchestrator.environments import interpreters, locks
+from orchestrator.model.matrix import Matrix
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from orchestrator.config import Config
+    from orchestrator.model.matrix import Row
+
+
+def every(settings: Config) -> Matrix:
+    """The matrix, and behind it the rows of stackrace.toml."""
+    shipped = matrix.load()
+    own = matrix.load_user(
+        settings.rows,
+        settings.file,
+        matrix=shipped,
+        complete=partial(pairs.complete, matrix=shipped),
+    )
+    return Matrix(rows={**shipped.rows, **own})
+
+
+def rows(settings: Config, names: Sequence[str]) -> tuple[Row, ...]:
+    """What the names stand for, in the order given, a name given again as a copy.
+
+    A name is an identifier of the matrix or of stackrace.toml, a glob, or a pair such as
+    `tensorflow==2.9.1`. UsageError for what there is not, with the nearest that there is.
+    """
+    known = every(settings)
+    asked = [pair for pair in (pairs.parse(name) for name in names) if pair is not None]
+    texts = {pair.text for pair in asked}
+    others = matrix.select(known, [name for name in names if name not in texts])
+
+    def newest(python: str) -> Mapping[str, str]:
+        found = interpreters.find(
+            python,
+            configured=settings.interpreters,
+            downloads_folder=settings.cache / "interpreters",
+        )
+        return locks.newest("tf-nightly", python=found.path, folder=settings.cache / "locks")
+
+    made = pairs.rows(
+        asked,
+        matrix.load(),
+        fixed_pythons={row.python for row in others},
+        newest=newest,
+        say=log.warn,
+    )
+    return matrix.choose(
+        known,
+        names,
+        extra_rows={pair.text: row for pair, row in zip(asked, made, strict=True)},
+    )
