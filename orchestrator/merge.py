@@ -134,8 +134,12 @@ _COLUMNS: Final[Mapping[str, tuple[pa.DataType, Callable[[_Row], object]]]] = {
 }
 
 
-def merge(runs: Sequence[tuple[Plan, Sequence[Record]]]) -> pd.DataFrame:
+def merge(
+    runs: Sequence[tuple[Plan, Sequence[Record]]], *, places: Sequence[str] = ()
+) -> pd.DataFrame:
     """One row a planned job, by run, round, case and arm; a copy of a run adds nothing.
+
+    `places` name the runs in messages, such as by their folders; by default their run_id does.
 
     `counts` marks the row that stands for the job: its record of the attempt that counts, or one
     with the outcome `missing`. Records of other attempts are further rows, with `counts` false.
@@ -152,8 +156,9 @@ def merge(runs: Sequence[tuple[Plan, Sequence[Record]]]) -> pd.DataFrame:
       outputs_digest`
 
     Missing numbers are NaN or NA, missing texts None. Raises UsageError for runs that cannot be
-    compared, InputError for a record that its plan does not know.
+    compared, InputError for copies of one run that contradict each other.
     """
+    _check_copies(runs, places or [plan.run_id for plan, _ in runs])
     copies: dict[str, list[tuple[Plan, Sequence[Record]]]] = {}
     for plan, records in runs:
         copies.setdefault(plan.run_id, []).append((plan, records))
@@ -220,42 +225,40 @@ def _check_alike(plans: Iterable[Plan]) -> None:
                 )
 
 
-def _united(same: Sequence[tuple[Plan, Sequence[Record]]]) -> list[Record]:
-    """The records of one run out of its copies.
-
-    Copies may have been resumed apart from each other, so that both hold an attempt of a block:
-    it is then taken whole from one copy, because its processes belong together in time.
-    """
-    if len(same) == 1:
-        return list(same[0][1])
-    plan = same[0][0]
-    if any(other != plan for other, _ in same):
-        raise UsageError(
-            f"Two different runs are called {plan.run_id}.",
-            why="A plan was edited, or a folder was renamed by hand.",
-            fix="Leave one of them out.",
-        )
-    block_of = {job.key: number for number, block in enumerate(plan.blocks) for job in block.jobs}
-    chosen: dict[tuple[int, int], list[Record]] = {}
-    for _, records in same:
-        groups: dict[tuple[int, int], list[Record]] = {}
+def _check_copies(runs: Sequence[tuple[Plan, Sequence[Record]]], places: Sequence[str]) -> None:
+    """Copies of a run agree on every record that both have; InputError names two that do not."""
+    known: dict[str, tuple[str, Plan]] = {}
+    for (plan, _), place in zip(runs, places, strict=True):
+        for mark in (f"run_id {plan.run_id}", *(f"job {job.key}" for job in plan.jobs)):
+            other, same = known.setdefault(mark, (place, plan))
+            if same != plan:
+                raise UsageError(
+                    f"{other} and {place} are two different runs with the same {mark}.",
+                    why="They are copies of one run, and the plan of one of them was edited.",
+                    fix="Leave one of them out.",
+                )
+    found: dict[tuple[str, int], tuple[str, Record]] = {}
+    for (_, records), place in zip(runs, places, strict=True):
         for record in records:
-            groups.setdefault((block_of.get(record.key, -1), record.attempt), []).append(record)
-        for place, group in groups.items():
-            if len(group) > len(chosen.get(place, ())):
-                chosen[place] = group
-    return [record for group in chosen.values() for record in group]
+            other, first = found.setdefault((record.key, record.attempt), (place, record))
+            if first != record:
+                name = f"records/{record.key}.{record.attempt}.json"
+                raise InputError(
+                    f"{other}/{name} and {place}/{name} contradict each other.",
+                    why="Both folders are copies of one run, and both were resumed, or one was "
+                    "edited.",
+                    fix="Leave one of them out.",
+                )
+
+
+def _united(same: Sequence[tuple[Plan, Sequence[Record]]]) -> list[Record]:
+    """The records of one run out of its copies, each once."""
+    found = {(record.key, record.attempt): record for _, records in same for record in records}
+    return list(found.values())
 
 
 def _rows(plan: Plan, records: Sequence[Record]) -> Iterable[_Row]:
     by_key = attempts.by_key(records)
-    strange = by_key.keys() - {job.key for job in plan.jobs}
-    if strange:
-        raise InputError(
-            f"Record {min(strange)} does not belong to run {plan.run_id}.",
-            why="Files of another run were copied into its folder.",
-            fix="Move them out of records/.",
-        )
     environments = {item.identifier: item for item in plan.environments}
     cases = {case.name: case for case in plan.cases}
     place = {case.name: number for number, case in enumerate(plan.cases)}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import stat
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from uuid import uuid4
 import filelock
 
 from orchestrator.errors import InputError, StorageError, UsageError
-from orchestrator.model import codec
+from orchestrator.model import codec, sound
 from orchestrator.model.plan import PLAN_SCHEMA, Plan
 from orchestrator.model.record import RECORD_SCHEMA, Record
 
@@ -26,8 +27,10 @@ _RENAME_NOREPLACE = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+    from orchestrator.model.plan import Job
 
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -170,7 +173,11 @@ class RunFolder:
     def open(cls, path: Path) -> RunFolder:
         """The folder of an existing run; InputError when it is none."""
         folder = cls(path)
-        if not folder.plan_path.is_file():
+        try:
+            found = stat.S_ISREG(folder.plan_path.stat().st_mode)
+        except (OSError, ValueError):  # too long a name, no right to look, a loop of links
+            found = False
+        if not found:
             raise InputError(
                 f"{path} is not a run folder: it holds no plan.json.",
                 fix="Name a folder that `stackrace run` has printed, such as results/<run-id>.",
@@ -178,16 +185,52 @@ class RunFolder:
         return folder
 
     def plan(self) -> Plan:
-        """The plan, validated."""
-        raw = self.plan_path.read_bytes()
-        return codec.decode(raw, Plan, source=self.plan_path, schema=PLAN_SCHEMA)
+        """The plan, validated; InputError names the field that contradicts another."""
+        raw = _read(self.plan_path)
+        plan = codec.decode(raw, Plan, source=self.plan_path, schema=PLAN_SCHEMA)
+        problem = sound.plan_problem(plan)
+        if problem is not None:
+            raise InputError(
+                f"{self.plan_path} is not a plan that can be run or read: {problem}.",
+                why="The file was edited by hand; its parts have to agree.",
+                fix="Take it from a copy of the run, or start a new run.",
+            )
+        return plan
 
     def records(self) -> list[Record]:
-        """All records, superseded ones too, in the order of their file names."""
-        return [
-            codec.decode(path.read_bytes(), Record, source=path, schema=RECORD_SCHEMA)
-            for path in sorted((self.path / "records").glob("*.json"))
-        ]
+        """All records, superseded ones too, in the order of their file names.
+
+        InputError names the file that cannot be read, or that is none of this run's.
+        """
+        plan = self.plan()
+        jobs = {job.key: job for job in plan.jobs}
+        return [self._record(path, plan.run_id, jobs) for path in self._record_files()]
+
+    def _record_files(self) -> list[Path]:
+        folder = self.path / "records"
+        try:
+            with os.scandir(folder) as entries:
+                names = [entry.name for entry in entries]
+        except FileNotFoundError:  # copies may have dropped empty folders
+            return []
+        except OSError as error:
+            raise _unreadable(folder, error) from error
+        found = (name for name in names if name.endswith(".json") and not name.startswith("."))
+        return [folder / name for name in sorted(found)]
+
+    def _record(self, path: Path, run_id: str, jobs: Mapping[str, Job]) -> Record:
+        record = codec.decode(_read(path), Record, source=path, schema=RECORD_SCHEMA)
+        problem = sound.record_problem(run_id, jobs, record)
+        if problem is None and path.name != f"{record.key}.{record.attempt}.json":
+            # Under another name it would count twice, or hide another record.
+            problem = f"it is attempt {record.attempt} of the job {record.key!r}"
+        if problem is not None:
+            raise InputError(
+                f"{path} does not belong to run {run_id}: {problem}.",
+                why="Files of another run were copied into its folder, or renamed or edited.",
+                fix="Move it out of records/; `--resume` measures again what is then missing.",
+            )
+        return record
 
     def write(self, record: Record) -> bool:
         """Store a record for good; false when another writer was first."""
@@ -211,6 +254,27 @@ class RunFolder:
             yield
         finally:
             lock.release()
+
+
+def _read(path: Path) -> bytes:
+    """A file's bytes; InputError for what is none, without waiting for who might write to it."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise InputError(
+                f"{path} is not a file.",
+                why="A folder, a pipe or a device has the name of a file of the run.",
+                fix="Move it away.",
+            )
+        return path.read_bytes()
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{path} cannot be read: {error.strerror}.",
+        fix="Mend its permissions, or move it away.",
+    )
 
 
 def _plain(key: str) -> str:

@@ -38,9 +38,10 @@ def decode(raw: bytes, kind: type[T], *, source: Path | str, schema: str) -> T:
         return decoder.decode(raw)  # type: ignore[return-value]
     except msgspec.ValidationError as error:
         raise _unreadable(raw, str(error), source=source, schema=schema) from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        problem = "it is nested too deeply" if isinstance(error, RecursionError) else error
         raise InputError(
-            f"{source} is not JSON: {error}.",
+            f"{source} is not JSON: {problem}.",
             why="The file was cut short, edited by hand, or is something else.",
             fix="A record can be moved out of its folder: `--resume` measures it again. A plan can "
             "not be made again; take it from a copy of the run.",
@@ -50,7 +51,7 @@ def decode(raw: bytes, kind: type[T], *, source: Path | str, schema: str) -> T:
 def _unreadable(raw: bytes, problem: str, *, source: Path | str, schema: str) -> InputError:
     try:
         found = msgspec.json.decode(raw, type=_Labelled).schema
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         found = None
     if found != schema:
         label = "no schema at all" if found is None else f"schema {found!r}"
@@ -72,6 +73,11 @@ def decode_toml(text: str, kind: type[T], *, source: Path | str) -> T:
         table = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{source} is not TOML: {error}.") from error
+    except (RecursionError, ValueError) as error:
+        raise InputError(
+            f"{source} cannot be read: {str(error) or 'it is nested too deeply'}.",
+            why="It holds thousands of brackets, or numbers of thousands of digits.",
+        ) from error
     _check_keys(table, kind, where=(), source=source)
     try:
         return msgspec.convert(table, kind)

@@ -63,9 +63,14 @@ FAILED_OUTCOMES: frozenset[Outcome] = frozenset(
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]*")
 
 
+def is_name(text: str) -> bool:
+    """Whether it is safe in paths, image tags and shells."""
+    return _NAME.fullmatch(text) is not None
+
+
 def check_name(name: str, *, what: str) -> str:
     """`name`, if it is safe in paths, image tags and shells; else UsageError."""
-    if _NAME.fullmatch(name) is None:
+    if not is_name(name):
         raise UsageError(
             f"{what} {name!r} is not a name.",
             fix="Names are lower-case letters, digits, '.', '_' and '-', and start with one of the "

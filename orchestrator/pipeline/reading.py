@@ -130,7 +130,7 @@ def status_text(found: Status) -> str:
 
 def merge_to(paths: Sequence[Path], output: Path) -> int:
     """Merge runs into one file; returns its number of rows."""
-    frame = merge([_open(path) for path in paths])
+    frame = merge([_open(path) for path in paths], places=[str(path) for path in paths])
     export(frame, output)
     return len(frame)
 
@@ -192,7 +192,7 @@ def _read(
 ) -> Reading:
     runs = [_open(path) for path in paths]
     plans = [plan for plan, _ in runs]
-    frame = merge(runs)
+    frame = merge(runs, places=[str(path) for path in paths])
     environments = list({item.identifier: item for plan in plans for item in plan.environments})
     comparison = judge(
         frame,

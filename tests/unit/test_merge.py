@@ -164,12 +164,23 @@ def test_a_copy_that_got_further_completes_a_run() -> None:
     assert list(frame["outcome"]) == ["ok"] * 4
 
 
-def test_a_block_is_taken_whole_from_one_copy() -> None:
-    """Two copies that were resumed apart have measured one block at different times."""
+def test_copies_that_were_resumed_apart_are_refused() -> None:
+    """Two copies that measured one job at different times contradict each other."""
     plan = small()
     early = [factories.record(plan, plan.jobs[0], values=[0.5], at=0)]
     late = [factories.record(plan, job, values=[0.1], at=1000) for job in plan.jobs]
-    assert list(merge([(plan, early), (plan, late)])["median_s"]) == [0.1] * 4
+    with pytest.raises(InputError) as caught:
+        merge([(plan, early), (plan, late)], places=["a", "b"])
+    name = f"records/{plan.jobs[0].key}.1.json"
+    assert f"a/{name} and b/{name} contradict each other." == caught.value.what
+
+
+def test_a_copy_with_another_run_id_is_refused() -> None:
+    """The jobs of one run never count twice, whatever the run is called."""
+    plan = small()
+    renamed = msgspec.structs.replace(plan, run_id="other")
+    with pytest.raises(UsageError, match="a and b are two different runs with the same job"):
+        merge([(plan, whole(plan)), (renamed, [])], places=["a", "b"])
 
 
 def test_two_runs_stand_below_each_other() -> None:
@@ -213,15 +224,10 @@ def test_one_name_means_one_shape_in_all_runs() -> None:
 
 def test_two_plans_of_one_name_are_refused() -> None:
     """A run identifier names one plan."""
-    with pytest.raises(UsageError, match="Two different runs are called run0"):
-        merge([(small(), []), (small(seed=8), [])])
-
-
-def test_a_record_of_another_run_is_refused() -> None:
-    """A file copied into the wrong folder is named."""
-    plan, other = small(), small("run1")
-    with pytest.raises(InputError, match="does not belong to run run0"):
-        merge([(plan, whole(other))])
+    with pytest.raises(
+        UsageError, match="a and b are two different runs with the same run_id run0"
+    ):
+        merge([(small(), []), (small(seed=8), [])], places=["a", "b"])
 
 
 def test_parquet_keeps_lists_and_types(tmp_path: Path) -> None:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from orchestrator.errors import InputError, StorageError, UsageError
+from orchestrator.model import codec
 from orchestrator.store import RunFolder, rename_new, storage_errors, write_once, write_report
 from tests import factories
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
 
 
 @pytest.fixture(params=["plain", "with space", "quo\"te's", "new\nline", "ünï"])
@@ -99,6 +107,107 @@ def test_record_without_its_label_is_not_a_record(tmp_path: Path) -> None:
     path.write_text(text)
     with pytest.raises(InputError, match="has no schema at all"):
         folder.records()
+
+
+@pytest.fixture
+def open_path() -> Iterator[Path]:
+    """A folder of somebody who is not root, as whom the test runs: root may read everything."""
+    before = os.geteuid()
+    with tempfile.TemporaryDirectory() as name:
+        if before == 0:
+            os.chown(name, 65534, -1)
+            os.seteuid(65534)
+        try:
+            yield Path(name)
+        finally:
+            os.seteuid(before)
+
+
+def one_record(results: Path) -> tuple[RunFolder, Path]:
+    """A run with one record, and its file."""
+    plan = factories.plan(rounds=1)
+    folder = RunFolder.create(results, plan)
+    folder.write(factories.record(plan, plan.jobs[0]))
+    return folder, next((folder.path / "records").glob("*.json"))
+
+
+def as_folder(path: Path) -> None:
+    """A folder in the place of a file."""
+    path.mkdir()
+
+
+def as_pipe(path: Path) -> None:
+    """A pipe that nobody writes to."""
+    os.mkfifo(path)
+
+
+def as_loop(path: Path) -> None:
+    """A link to itself."""
+    path.symlink_to(path)
+
+
+def as_device(path: Path) -> None:
+    """A device that never ends."""
+    path.symlink_to("/dev/zero")
+
+
+@pytest.mark.parametrize("make", [as_folder, as_pipe, as_loop, as_device])
+@pytest.mark.parametrize("name", ["records/x.1.json", "plan.json"])
+def test_what_is_no_file_is_named(tmp_path: Path, make: Callable[[Path], None], name: str) -> None:
+    """Odd things with a file's name are refused, and never waited for."""
+    folder, _ = one_record(tmp_path)
+    (folder.path / name).unlink(missing_ok=True)
+    make(folder.path / name)
+    with pytest.raises(InputError) as caught:
+        folder.records()
+    assert str(folder.path / name) in caught.value.what
+
+
+def test_links_to_files_are_files(tmp_path: Path) -> None:
+    """Some tools keep large folders as links."""
+    folder, path = one_record(tmp_path)
+    path.rename(tmp_path / "elsewhere")
+    path.symlink_to(tmp_path / "elsewhere")
+    assert 1 == len(folder.records())
+
+
+def test_a_closed_records_folder_is_not_an_empty_one(open_path: Path) -> None:
+    """Without the right to look, nothing is known; that is not the same as no records."""
+    folder = RunFolder(open_path)
+    (open_path / "plan.json").write_bytes(codec.encode(factories.plan(rounds=1)))
+    (open_path / "records").mkdir(mode=0)
+    with pytest.raises(InputError, match="records cannot be read: Permission denied"):
+        folder.records()
+
+
+@pytest.mark.parametrize("name", ["x" * 300, "a\0b", "a\udcffb"])
+def test_impossible_paths_are_no_runs(tmp_path: Path, name: str) -> None:
+    """Names that no file system takes are refused like any folder that is no run."""
+    with pytest.raises(InputError, match="is not a run folder"):
+        RunFolder.open(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"run_id": "run1"}, "run_id is 'run1', and this run is 'run0'"),
+        ({"key": "other"}, "key 'other' is that of no job of this run"),
+        ({"round": 9}, "round is not that of the job"),
+        ({"slot": 9}, "slot is not that of the job"),
+        ({"attempt": 2}, "it is attempt 2 of the job"),
+        ({"case": factories.case("fit")}, "case is not that of the job"),
+    ],
+)
+def test_records_that_are_not_the_plans_are_named(
+    tmp_path: Path, changes: dict[str, Any], problem: str
+) -> None:
+    """A record that was edited, renamed or copied from another run counts nowhere."""
+    folder, path = one_record(tmp_path)
+    record = msgspec.structs.replace(folder.records()[0], **changes)
+    path.write_bytes(codec.encode(record))
+    with pytest.raises(InputError) as caught:
+        folder.records()
+    assert f"{path} does not belong to run run0: {problem}" in caught.value.what
 
 
 @settings(

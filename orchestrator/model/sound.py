@@ -1,0 +1,138 @@
+"""Whether a plan agrees with itself, and a record with its plan: files are edited by hand too."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from packaging.version import InvalidVersion, Version
+
+from orchestrator.model.matrix import framework
+from orchestrator.model.names import is_name
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from orchestrator.model.cell import Case
+    from orchestrator.model.plan import Block, Job, Plan, PlannedEnvironment
+    from orchestrator.model.record import Record
+
+_LONGEST_KEY = 128  # it is part of a file's name
+
+
+def plan_problem(plan: Plan) -> str | None:
+    """The first thing in a plan that cannot be, with the field that it stands in."""
+    return next(_plan_problems(plan), None)
+
+
+def record_problem(run_id: str, jobs: Mapping[str, Job], record: Record) -> str | None:
+    """Why a record is none of a run's, or None when it is one. `jobs`: those planned, by key."""
+    if record.run_id != run_id:
+        return f"run_id is {record.run_id!r}, and this run is {run_id!r}"
+    job = jobs.get(record.key)
+    if job is None:
+        return f"key {record.key!r} is that of no job of this run"
+    planned = {"arm": job.arm, "case": job.case, "round": job.round, "slot": job.slot}
+    found = {
+        "arm": record.arm,
+        "case": record.case.name,
+        "round": record.round,
+        "slot": record.slot,
+    }
+    for field, value in found.items():
+        if value != planned[field]:
+            return f"{field} is not that of the job {record.key!r} in plan.json"
+    return "attempt is less than 1" if record.attempt < 1 else None
+
+
+def _plan_problems(plan: Plan) -> Iterator[str]:
+    yield from _in_head(plan)
+    yield from _repeated("environments", "identifier", (i.identifier for i in plan.environments))
+    yield from _repeated("cases", "name", (case.name for case in plan.cases))
+    yield from _repeated("blocks", "key", (job.key for job in plan.jobs))
+    yield from _repeated("blocks", "round and case", ((b.round, b.case) for b in plan.blocks))
+    for number, environment in enumerate(plan.environments):
+        yield from _in_environment(f"environments[{number}]", environment)
+    for number, case in enumerate(plan.cases):
+        yield from _in_case(f"cases[{number}]", case)
+    identifiers = {item.identifier for item in plan.environments}
+    cases = {case.name for case in plan.cases}
+    for number, block in enumerate(plan.blocks):
+        yield from _in_block(f"blocks[{number}]", block, plan.rounds, identifiers, cases)
+    if plan.reference not in identifiers | {job.arm.name for job in plan.jobs}:
+        yield f"reference {plan.reference!r} is none of its environments or arms"
+
+
+def _in_head(plan: Plan) -> Iterator[str]:
+    if plan.rounds < 1:
+        yield f"rounds is {plan.rounds}"
+    if not 0 < plan.threshold < 1:
+        yield f"threshold is {plan.threshold}; it must lie between 0 and 1"
+    for field in ("first_call_s", "job_s", "slow_first_call_s"):
+        seconds = getattr(plan.limits, field)
+        if not (math.isfinite(seconds) and seconds > 0):
+            yield f"limits.{field} is {seconds}"
+    if not is_name(plan.run_id):
+        yield f"run_id {plan.run_id!r} is not a name"
+    for field in ("environments", "cases", "blocks"):
+        if not getattr(plan, field):
+            yield f"{field} is empty"
+
+
+def _repeated(field: str, what: str, values: Iterable[object]) -> Iterator[str]:
+    for value, number in Counter(values).items():
+        if number > 1:
+            yield f"{field} has the {what} {value!r} {number} times"
+
+
+def _in_environment(where: str, item: PlannedEnvironment) -> Iterator[str]:
+    if not is_name(item.identifier):
+        yield f"{where}.identifier {item.identifier!r} is not a name"
+    kind, version = framework(item)
+    for field, text in ((kind, version), ("keras", item.keras), ("python", item.python)):
+        # An environment may have no package `keras`; everything else it has.
+        if not (_is_version(text) or (field == "keras" and not text)):
+            yield f"{where}.{field} {text!r} is not a version"
+
+
+def _in_case(where: str, case: Case) -> Iterator[str]:
+    for field in ("batches", "iterations"):
+        if getattr(case, field) < 1:
+            yield f"{where}.{field} is {getattr(case, field)}"
+    if case.warmup < 0:
+        yield f"{where}.warmup is {case.warmup}"
+    if not case.batch_shape or min(case.batch_shape) < 1:
+        yield f"{where}.batch_shape is {list(case.batch_shape)}"
+
+
+def _in_block(
+    where: str, block: Block, rounds: int, identifiers: set[str], cases: set[str]
+) -> Iterator[str]:
+    if block.case not in cases:
+        yield f"{where}.case {block.case!r} is none of its cases"
+    if not 1 <= block.round <= rounds:
+        yield f"{where}.round is {block.round}, of {rounds}"
+    if not block.jobs:
+        yield f"{where}.jobs is empty"
+    yield from _repeated(f"{where}.jobs", "arm", (job.arm.name for job in block.jobs))
+    yield from _repeated(f"{where}.jobs", "slot", (job.slot for job in block.jobs))
+    for number, job in enumerate(block.jobs):
+        here = f"{where}.jobs[{number}]"
+        if job.arm.environment not in identifiers:
+            yield f"{here}.arm.environment {job.arm.environment!r} is none of its environments"
+        if (job.case, job.round) != (block.case, block.round):
+            yield f"{here} has not the case and the round of its block"
+        # It becomes part of file names, and must not lead out of the run folder.
+        if not job.key or job.key.startswith(".") or set("/\0") & set(job.key):
+            yield f"{here}.key {job.key!r} is not the key of a job"
+        if len(job.key.encode(errors="surrogateescape")) > _LONGEST_KEY:
+            yield f"{here}.key is {len(job.key)} letters long"
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True

@@ -1,0 +1,124 @@
+"""A plan that was edited by hand is refused with the field that cannot be."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import pytest
+
+from orchestrator.errors import InputError
+from orchestrator.model import codec
+from orchestrator.model.plan import Block, Job, Limits
+from orchestrator.model.sound import plan_problem
+from orchestrator.store import RunFolder
+from tests import factories
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLAN = factories.plan(rounds=2, cases=[factories.case(), factories.case("fit")])
+BLOCK, OTHER = PLAN.blocks[0], PLAN.blocks[1]
+
+
+def block(**changes: Any) -> tuple[Block, ...]:  # noqa: ANN401
+    """The blocks of the plan with another first one."""
+    return (msgspec.structs.replace(BLOCK, **changes), *PLAN.blocks[1:])
+
+
+def job(**changes: Any) -> tuple[Block, ...]:  # noqa: ANN401
+    """The blocks of the plan with another first job."""
+    first: Job = msgspec.structs.replace(BLOCK.jobs[0], **changes)
+    return block(jobs=(first, *BLOCK.jobs[1:]))
+
+
+def environments(**changes: Any) -> dict[str, Any]:  # noqa: ANN401
+    """The plan's environments, with a changed first one."""
+    first = msgspec.structs.replace(PLAN.environments[0], **changes)
+    return {"environments": (first, *PLAN.environments[1:])}
+
+
+def cases(**changes: Any) -> dict[str, Any]:  # noqa: ANN401
+    """The plan's cases, with a changed first one."""
+    first = msgspec.structs.replace(PLAN.cases[0], **changes)
+    return {"cases": (first, *PLAN.cases[1:])}
+
+
+def test_a_plan_that_was_made_is_sound() -> None:
+    """Nothing is held against a plan as it is made."""
+    assert plan_problem(PLAN) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"rounds": 0}, "rounds is 0"),
+        ({"rounds": 1}, "blocks[2].round is 2, of 1"),
+        ({"threshold": -0.02}, "threshold is -0.02; it must lie between 0 and 1"),
+        ({"threshold": float("nan")}, "threshold is nan; it must lie between 0 and 1"),
+        (
+            {"limits": Limits(first_call_s=60, job_s=float("inf"))},
+            "limits.job_s is inf",
+        ),
+        ({"run_id": "../x"}, "run_id '../x' is not a name"),
+        ({"environments": ()}, "environments is empty"),
+        ({"cases": ()}, "cases is empty"),
+        ({"blocks": ()}, "blocks is empty"),
+        ({"reference": "tf99"}, "reference 'tf99' is none of its environments or arms"),
+        (
+            {"environments": (*PLAN.environments, PLAN.environments[0])},
+            "environments has the identifier 'tf114' 2 times",
+        ),
+        (
+            {"cases": (*PLAN.cases, PLAN.cases[0])},
+            "cases has the name 'small-small/numpy/train_on_batch' 2 times",
+        ),
+        (
+            {"blocks": (*PLAN.blocks, BLOCK)},
+            f"blocks has the key {BLOCK.jobs[0].key!r} 2 times",
+        ),
+        (
+            {"blocks": (*PLAN.blocks, msgspec.structs.replace(BLOCK, jobs=()))},
+            f"blocks has the round and case {(1, BLOCK.case)!r} 2 times",
+        ),
+        ({"blocks": block(jobs=())}, "blocks[0].jobs is empty"),
+        ({"blocks": block(case="x")}, "blocks[0].case 'x' is none of its cases"),
+        (
+            {"blocks": job(arm=BLOCK.jobs[1].arm)},
+            f"blocks[0].jobs has the arm {BLOCK.jobs[1].arm.name!r} 2 times",
+        ),
+        ({"blocks": job(slot=1)}, "blocks[0].jobs has the slot 1 2 times"),
+        (
+            {"blocks": job(arm=msgspec.structs.replace(BLOCK.jobs[0].arm, environment="tf99"))},
+            "blocks[0].jobs[0].arm.environment 'tf99' is none of its environments",
+        ),
+        (
+            {"blocks": job(case=OTHER.case)},
+            "blocks[0].jobs[0] has not the case and the round of its block",
+        ),
+        ({"blocks": job(key="../../x")}, "blocks[0].jobs[0].key '../../x' is not the key of a job"),
+        ({"blocks": job(key="k" * 300)}, "blocks[0].jobs[0].key is 300 letters long"),
+        (environments(tensorflow="new"), "environments[0].tensorflow 'new' is not a version"),
+        (environments(keras="?"), "environments[0].keras '?' is not a version"),
+        (environments(python=""), "environments[0].python '' is not a version"),
+        (cases(iterations=0), "cases[0].iterations is 0"),
+        (cases(warmup=-1), "cases[0].warmup is -1"),
+        (cases(batch_shape=(0, 3)), "cases[0].batch_shape is [0, 3]"),
+    ],
+)
+def test_what_cannot_be_is_named(changes: dict[str, Any], problem: str) -> None:
+    """The first contradiction is told with the field that it stands in."""
+    assert problem == plan_problem(msgspec.structs.replace(PLAN, **changes))
+
+
+def test_an_environment_may_have_no_keras_package() -> None:
+    """TensorFlow brought its own Keras before 2.6."""
+    assert plan_problem(msgspec.structs.replace(PLAN, **environments(keras=""))) is None
+
+
+def test_opening_a_run_checks_its_plan(tmp_path: Path) -> None:
+    """The message names the file, and is one about input."""
+    folder = RunFolder.create(tmp_path, PLAN)
+    folder.plan_path.write_bytes(codec.encode(msgspec.structs.replace(PLAN, threshold=2.0)))
+    with pytest.raises(InputError, match=r"plan\.json is not a plan .*: threshold is 2\.0"):
+        folder.plan()
