@@ -1,10 +1,22 @@
 """What a request can ask for, each as the order of its steps."""
 
+import os
 from math import ceil
 from time import perf_counter
 
-from workloads import backend as backends
-from workloads import checks, inputs, methods, models, protocol, refusals, timing
+from workloads import (
+    checks,
+    frameworks,
+    inputs,
+    kerases,
+    methods,
+    models,
+    proofs,
+    protocol,
+    refusals,
+    timing,
+)
+from workloads.backend import Evidence
 
 # A per-step callback costs time itself: a few steps are timed with it, after the measurement.
 _DIAGNOSTIC_STEPS = 10
@@ -12,29 +24,66 @@ _DIAGNOSTIC_STEPS = 10
 _TRUSTED_S = 1.0
 
 
-def load(request) -> list:
-    """Import TensorFlow, and the Keras of the request's api; both of them for a probe."""
+def load(request, result) -> list:
+    """Import what the request's action needs: one api's Keras, or every Keras that is there."""
+    if request.action == "describe":
+        return _load_what_works(result)
+    framework = frameworks.expected(request)
     if request.action == "probe":
-        return [backends.load(api) for api in ("tf.keras", "keras")]
-    return [backends.load(request.api, request.mode)]
+        return [frameworks.load(framework, api) for api in frameworks.apis(framework)]
+    return [frameworks.load(framework, request.api, request.mode)]
+
+
+def _load_what_works(result):
+    framework, loaded = frameworks.installed(), []
+    result["diagnostics"] = {}
+    for api in frameworks.apis(framework):
+        with refusals.noted(result, api):
+            loaded.append(frameworks.load(framework, api))
+    if not loaded:
+        raise protocol.Stopped(
+            "environment_error",
+            "import",
+            f"{frameworks.TITLES[framework]} and its Keras cannot be imported: "
+            + "; ".join(sorted(set(result["diagnostics"].values()))),
+        )
+    return loaded
 
 
 def probe(loaded, request, phases, result):
-    """Check a new environment: versions, one training step, a saved model, with either Keras."""
+    """Check a new environment: versions, one training step, a saved model, with every Keras."""
     for backend in loaded:
-        backends.check_versions(backend, request.expected)
-    result["metadata"] = backends.describe(loaded[-1])
+        frameworks.check_versions(backend, request.expected)
+    result["metadata"] = loaded[-1].describe()
     phases.begin("first_call")
     for backend in loaded:
         backend.seed(request.seeds)
         checks.probe(backend, request.batch_shape)
 
 
+def describe(loaded, request, phases, result):
+    """Tell what is in an environment that somebody else made: which Kerases it has, and works."""
+    result["metadata"] = dict(loaded[0].describe(), apis={})
+    phases.begin("first_call")
+    for backend in loaded:
+        with refusals.noted(result, backend.api):
+            backend.seed(request.seeds)
+            checks.train_once(backend, request.batch_shape)
+            result["metadata"]["apis"][backend.api] = kerases.version(backend.keras)
+    if not result["metadata"]["apis"]:
+        raise protocol.Stopped(
+            "environment_error",
+            "training",
+            "No Keras of this environment can train a step: "
+            + "; ".join(sorted(set(result["diagnostics"].values()))),
+        )
+
+
 def measure(loaded, request, phases, result):
     """Time one cell, and leave what it took to trust the number."""
     (backend,) = loaded
-    backends.check_versions(backend, request.expected)
-    result["metadata"] = backends.describe(backend)
+    frameworks.check_versions(backend, request.expected)
+    result["metadata"] = backend.describe()
     with phases.timed("data"):
         backend.seed(request.seeds)
         feed = inputs.make(backend, request)
@@ -61,19 +110,26 @@ def measure(loaded, request, phases, result):
         room = request.budget_s * (1 - timing.TIMED_SHARE) / 2
         with refusals.noted(result, "steps"):
             result["diagnostics"]["step_s"] = _steps(backend, method, room, result)
+    if request.device == "gpu":
+        evidence = Evidence(source="it could not be watched, see diagnostics")
+        phases.begin("proof")
+        with refusals.noted(result, "proof"):
+            evidence = backend.evidence(model, feed.first.x, method.once)
+        result["proof"] = proofs.of_gpu(evidence)
 
 
-ACTIONS = {"measure": measure, "probe": probe}
+ACTIONS = {"measure": measure, "probe": probe, "describe": describe}
 
 
 def _check(backend, model, request, result):
     """Stopped (`invalid`) unless model, Keras and device are those that were asked for."""
-    result["metadata"]["keras"]["optimizer"] = backends.class_path(model.optimizer)
-    backends.check_keras(backend, model)
+    result["metadata"]["keras"]["optimizer"] = kerases.class_path(model.optimizer)
+    frameworks.check_keras(backend, model)
     result["parameters"] = int(model.count_params())
-    # Asked without running the session, for the same reason as in inputs.make.
-    result["dtype"] = model.weights[0].dtype.base_dtype.name
-    result["proof"] = backends.check_device(backend, request.device)
+    result["dtype"] = _name_of(model.weights[0].dtype)
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "unset")
+    look = proofs.of_cpu if request.device == "cpu" else proofs.beforehand
+    result["proof"] = look(backend.devices(), visible)
     if request.parameters not in (None, result["parameters"]):
         raise protocol.Stopped(
             "invalid",
@@ -81,6 +137,14 @@ def _check(backend, model, request, result):
             f"The model has {result['parameters']} parameters where {request.parameters} are "
             "expected: it is not the model that was asked for.",
         )
+
+
+def _name_of(dtype) -> str:
+    """`float32`: of TensorFlow's type, or of the text that Keras 3 has instead.
+
+    Asked without running the session, for the same reason as in inputs.make.
+    """
+    return getattr(getattr(dtype, "base_dtype", dtype), "name", dtype)
 
 
 def _watched(backend, model, method, result):

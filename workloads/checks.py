@@ -8,7 +8,7 @@ import tempfile
 
 import numpy as np
 
-from workloads import models, protocol
+from workloads import kerases, models, protocol
 
 # The functions of Keras that iterate over data, in whichever `training*` module a version has them.
 _LOOPS = frozenset(
@@ -41,7 +41,7 @@ class Observer:
         original = self._layer.call
 
         def observed(inputs):
-            self.calls[self._kind()] += 1
+            self.calls[self._backend.traced(inputs)] += 1
             return original(inputs)
 
         self._layer.call = observed
@@ -69,22 +69,23 @@ class Observer:
         """The adapters that were made; None in versions that have none."""
         return ", ".join(self._adapters) or None
 
-    def _kind(self) -> str:
-        if self._backend.tf.executing_eagerly():
-            return "eager"
-        return "function_graph" if self._backend.in_function_graph() else "plain_graph"
-
     def _profile(self, frame, event, _):
         if event != "call":
             return
         module = frame.f_globals.get("__name__") or ""
         name = frame.f_code.co_name
-        if name in _LOOPS and ".engine.training" in module:
-            _note(self._loops, f"{module.rsplit('.', 1)[1]}.{name}")
-        elif name == "__init__" and module.endswith(".engine.data_adapter"):
+        if name in _LOOPS and (".engine.training" in module or module.endswith(".trainer")):
+            _note(self._loops, f"{_last(module)}.{name}")
+        elif name == "__init__" and module.endswith("data_adapter"):
             made = type(frame.f_locals.get("self")).__name__
             if made.endswith("Adapter"):  # the module has other classes too
                 _note(self._adapters, made)
+
+
+def _last(module) -> str:
+    """The telling end of a module's name: `training_v1`; Keras 3 has a `trainer` a framework."""
+    parts = module.split(".")
+    return ".".join(parts[-2:] if parts[-1] == "trainer" else parts[-1:])
 
 
 def _note(seen, name):
@@ -104,18 +105,25 @@ def outputs(model, x) -> dict:
     return {"digest": hashlib.sha256(values.tobytes()).hexdigest(), "summary": summary}
 
 
+def train_once(backend, batch_shape):
+    """Train a tiny model for one step; return it, and the samples it was trained with."""
+    x = np.random.randn(*batch_shape)  # noqa: NPY002 (as everywhere in the guest)
+    y = np.random.randint(0, 2, (batch_shape[0], 1))  # noqa: NPY002
+    model = models.tiny(backend.keras, batch_shape)
+    model.train_on_batch(x, y)
+    return model, x
+
+
 def probe(backend, batch_shape):
     """Train one step, save the model, load it, and compare what both compute.
 
     Stopped (`invalid`) when the loaded model computes something else.
     """
-    x = np.random.randn(*batch_shape)  # noqa: NPY002 (as everywhere in the guest)
-    y = np.random.randint(0, 2, (batch_shape[0], 1))  # noqa: NPY002
-    model = models.tiny(backend.keras, batch_shape)
-    model.train_on_batch(x, y)
+    model, x = train_once(backend, batch_shape)
     folder = tempfile.mkdtemp(prefix="stackrace-probe-")
     try:
-        path = os.path.join(folder, "model.h5")
+        is_three = kerases.release(kerases.version(backend.keras)) >= kerases.THREE
+        path = os.path.join(folder, "model.keras" if is_three else "model.h5")
         model.save(path)
         loaded = backend.keras.models.load_model(path)
     finally:

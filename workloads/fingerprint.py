@@ -10,6 +10,7 @@ import sys
 TELLING = (
     "CUDA_",
     "GOTO_",
+    "KERAS_BACKEND",
     "KMP_",
     "MKL_",
     "OMP_",

@@ -48,6 +48,4 @@ def make(backend, request) -> Feed:
         return Feed(one_batch(request.batch_shape))
     batches = many_batches(request.batch_shape, request.batches)
     first = Arrays(batches.x[0].copy(), batches.y[0].copy())
-    if backend.executes_eagerly:
-        return Feed(first, backend.eager_dataset(batches))
-    return Feed(first, *backend.graph_dataset(batches))
+    return Feed(first, *backend.dataset(batches))

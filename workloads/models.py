@@ -63,8 +63,15 @@ def _dense_head(keras, x):
 
 def _compiled(keras, inputs, outputs):
     model = keras.models.Model(inputs, outputs)
-    model.compile(keras.optimizers.Adam(LEARNING_RATE), "binary_crossentropy")
+    model.compile(_adam(keras), "binary_crossentropy")
     return model
+
+
+def _adam(keras):
+    if hasattr(keras.optimizers, "Adam"):
+        return keras.optimizers.Adam(LEARNING_RATE)
+    # The `keras` package of 2.5 to 2.9 has no optimizers by name, only this way to them.
+    return keras.optimizers.get({"class_name": "Adam", "config": {"learning_rate": LEARNING_RATE}})
 
 
 MODELS = {"tiny": tiny, "small": small, "medium": medium, "large": large}

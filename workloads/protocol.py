@@ -15,8 +15,8 @@ REQUEST_SCHEMA = "stackrace.request/1"
 RESULT_SCHEMA = "stackrace.result/1"
 
 _CHOICES = {
-    "action": ("measure", "probe"),
-    "api": ("keras", "tf.keras"),
+    "action": ("measure", "probe", "describe"),
+    "api": ("keras", "tf.keras", "tf_keras"),
     "mode": ("graph", "eager"),
     "input": ("numpy", "dataset"),
     "method": ("train_on_batch", "fit"),
@@ -36,10 +36,12 @@ class Stopped(Exception):  # noqa: N818 (it is often no error: `unsupported` is 
 
 
 class Expected(NamedTuple):
-    """The versions that must really be there."""
+    """The versions that must really be there; one framework is named, unless it is not known."""
 
-    tensorflow: str
-    keras: str
+    tensorflow: str = ""
+    jax: str = ""
+    torch: str = ""
+    keras: str = ""
 
 
 class Seeds(NamedTuple):
@@ -55,8 +57,8 @@ class Request(NamedTuple):
 
     action: str
     environment: str
-    expected: Expected
     phase_path: str
+    expected: Expected = Expected()
     api: str = "tf.keras"
     mode: str = "graph"
     model: str = "tiny"
@@ -74,6 +76,7 @@ class Request(NamedTuple):
     budget_s: float = 60.0
     seeds: Seeds = Seeds()
     parent_pid: Optional[int] = None
+    host_on_stdin: bool = False
 
 
 # How JSON spells the types that are not written as themselves.
@@ -102,12 +105,16 @@ def read_request(path) -> Request:
     for name, value in found.items():
         _check(name, value)
     try:
-        found["expected"] = Expected(**found["expected"])
+        found["expected"] = Expected(**found.get("expected", {}))
         found["seeds"] = Seeds(**found.get("seeds", {}))
         found["batch_shape"] = tuple(found.get("batch_shape", (8, 20, 30)))
-        return Request(**found)
-    except (KeyError, TypeError) as error:
+        request = Request(**found)
+    except TypeError as error:
         raise malformed(f"a field is missing or unknown: {error}") from error
+    named = [name for name in Expected._fields[:-1] if getattr(request.expected, name)]
+    if len(named) != 1 and request.action != "describe":
+        raise malformed(f"it expects {' and '.join(named) or 'no framework'}, and not one")
+    return request
 
 
 def malformed(problem) -> Stopped:
@@ -120,7 +127,8 @@ def _check(name, value):
     kind = Request.__annotations__.get(name)
     if kind is None:
         raise malformed(f"it has an unknown field {name!r}")
-    if isinstance(value, bool) or not isinstance(value, _SPELLED.get(kind, (kind,))):
+    is_misplaced = isinstance(value, bool) and kind is not bool  # to Python, True is a number
+    if is_misplaced or not isinstance(value, _SPELLED.get(kind, (kind,))):
         raise malformed(f"{name} cannot be {value!r}")
     if name in _CHOICES and value not in _CHOICES[name]:
         raise malformed(f"{name} {value!r} is not one of {', '.join(_CHOICES[name])}")

@@ -3,6 +3,7 @@
 import faulthandler
 import os
 import sys
+import threading
 import traceback
 from contextlib import contextmanager
 from time import perf_counter
@@ -11,6 +12,8 @@ from workloads import fingerprint, models, protocol, refusals
 
 _PR_SET_PDEATHSIG = 1
 _SIGKILL = 9
+# Outcomes whose message alone may not tell where to look.
+_UNFORESEEN = ("failed", "environment_error")
 
 
 class Phases:
@@ -57,14 +60,19 @@ def _work(request_path, result):
         raise protocol.malformed(
             f"model {request.model!r} is not one of {', '.join(models.MODELS)}"
         )
+    if request.host_on_stdin:
+        threading.Thread(target=_die_with_stdin, daemon=True).start()
     phases = Phases(request.phase_path)
     result["phases_s"] = phases.seconds
     with phases.timed("import"):
-        # numpy, TensorFlow and Keras come with it: importing them is what is timed, and a broken
-        # one is a result like any other.
-        from workloads import actions  # noqa: PLC0415
+        try:
+            # numpy, TensorFlow and Keras come with it: importing them is what is timed, and a
+            # broken one is a result like any other.
+            from workloads import actions  # noqa: PLC0415
 
-        backends = actions.load(request)
+            backends = actions.load(request, result)
+        except Exception as error:
+            raise refusals.not_imported(error) from error
     actions.ACTIONS[request.action](backends, request, phases, result)
 
 
@@ -75,10 +83,20 @@ def _die_with_parent():
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, _SIGKILL)
 
 
+def _die_with_stdin():
+    """End this process when the host closes its standard input: by then the host is gone.
+
+    A container has no parent that could tell. The thread waits in the kernel and costs nothing.
+    """
+    while os.read(0, 1):
+        pass
+    os._exit(1)
+
+
 def _fail(result, stopped):
     result["outcome"] = stopped.outcome
     result["failure"] = {
         "kind": stopped.kind,
         "message": stopped.message,
-        "traceback": traceback.format_exc() if stopped.outcome == "failed" else None,
+        "traceback": traceback.format_exc() if stopped.outcome in _UNFORESEEN else None,
     }

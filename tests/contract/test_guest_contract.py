@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orchestrator.model.plan import Limits
+from orchestrator.model.request import Expected
 from orchestrator.model.result import Failure, Iterations, Proof
 
 if TYPE_CHECKING:
@@ -17,6 +18,12 @@ if TYPE_CHECKING:
     from tests.contract.conftest import Ended, RunGuest
 
 PHASES = ["import", "data", "build", "first_call", "warmup", "timed", "outputs"]
+
+
+TWO_FRAMEWORKS = b"""{
+  "schema": "stackrace.request/1", "action": "probe", "environment": "x", "phase_path": "p",
+  "expected": {"tensorflow": "2.0.0", "jax": "0.4"}
+}"""
 
 
 def failure_of(ended: Ended) -> Failure:
@@ -263,7 +270,77 @@ def test_broken_installation(python: Path, run_guest: RunGuest, variables: dict[
     """An environment in which nothing can be imported still leaves a result."""
     del variables["PYTHONPATH"]
     ended = run_guest(python)
-    assert failure_of(ended).kind == "ModuleNotFoundError"
+    failure = failure_of(ended)
+    assert failure.kind == "import"
+    assert failure.message.startswith("numpy could not be imported. ModuleNotFoundError: ")
+    assert ended.result is not None
+    assert ended.result.outcome == "environment_error"
+    assert ended.phases == PHASES[:1]
+
+
+@pytest.mark.parametrize(
+    ("stub", "outcome", "kind"),
+    [
+        ("ImportError", "environment_error", "import"),
+        ("OSError", "environment_error", "import"),
+        ("PermissionError", "environment_error", "import"),
+        ("TypeError", "failed", "TypeError"),
+        ("MemoryError", "out_of_memory", "MemoryError"),
+    ],
+)
+def test_errors_while_importing(
+    python: Path, run_guest: RunGuest, stub: str, outcome: str, kind: str
+) -> None:
+    """What cannot be loaded is the environment's fault; what goes wrong in it is a failure."""
+    ended = run_guest(python, stub={"import": stub})
+    assert failure_of(ended).kind == kind
+    assert ended.result is not None
+    assert ended.result.outcome == outcome
+
+
+def test_a_gpu_that_vanishes(python: Path, run_guest: RunGuest) -> None:
+    """A GPU that goes away is no failure of what was measured on it."""
+    ended = run_guest(python, stub={"behaviour": "gpu_lost"})
+    failure = failure_of(ended)
+    assert failure.kind == "gpu_lost"
+    assert failure.message.endswith("InternalError: CUDA_ERROR_NO_DEVICE: none is detected")
+    assert ended.result is not None
+    assert ended.result.outcome == "environment_error"
+
+
+def test_memory_of_a_gpu(python: Path, run_guest: RunGuest) -> None:
+    """A GPU whose memory is used up did not go away."""
+    ended = run_guest(python, stub={"behaviour": "gpu_full"})
+    assert ended.result is not None
+    assert ended.result.outcome == "out_of_memory"
+
+
+def test_describe(python: Path, run_guest: RunGuest) -> None:
+    """An unknown environment tells its framework, and the Keras of each api that it has."""
+    ended = run_guest(python, {"action": "describe", "expected": Expected()})
+    assert ended.result is not None, ended.log
+    assert ended.result.outcome == "ok", ended.result.failure
+    assert ended.result.metadata["framework"] == {"name": "tensorflow", "version": "2.0.0"}
+    assert ended.result.metadata["apis"] == {"tf.keras": "2.2.4-tf", "keras": "2.3.1"}
+
+
+def test_describe_leaves_out_what_does_not_work(python: Path, run_guest: RunGuest) -> None:
+    """A Keras that cannot be imported costs its api, and is noted."""
+    ended = run_guest(python, {"action": "describe"}, stub={"keras": "ImportError"})
+    assert ended.result is not None, ended.log
+    assert ended.result.outcome == "ok", ended.result.failure
+    assert ended.result.metadata["apis"] == {"tf.keras": "2.2.4-tf"}
+    expected = "ImportError: broken on purpose"
+    assert expected == ended.result.diagnostics["keras_error"]
+
+
+def test_describe_nothing(python: Path, run_guest: RunGuest) -> None:
+    """When no Keras trains a step, there is nothing to describe."""
+    ended = run_guest(python, {"action": "describe"}, stub={"behaviour": "raise"})
+    failure = failure_of(ended)
+    assert ended.result is not None
+    assert (ended.result.outcome, failure.kind) == ("environment_error", "training")
+    assert "ValueError: broken on purpose" in failure.message
 
 
 @pytest.mark.parametrize(
@@ -275,6 +352,7 @@ def test_broken_installation(python: Path, run_guest: RunGuest, variables: dict[
         (b'{"schema": "stackrace.request/1", "action": "measure"}', "missing or unknown"),
         (b'{"schema": "stackrace.request/1", "action": "dance"}', "measure, probe"),
         (b'{"schema": "stackrace.request/1", "turbo": true}', "unknown field 'turbo'"),
+        (TWO_FRAMEWORKS, "tensorflow and jax, and not one"),
     ],
 )
 def test_garbage_requests(python: Path, run_guest: RunGuest, raw: bytes, says: str) -> None:
@@ -298,7 +376,8 @@ def test_garbage_requests(python: Path, run_guest: RunGuest, raw: bytes, says: s
         {"knobs": {"jit": "on"}},
         {"batch_shape": (2, 3)},
         {"iterations": 0},
-        {"expected": {"tensorflow": "2.0.0"}},
+        {"expected": {}},
+        {"host_on_stdin": 1},
     ],
     ids=lambda fields: next(iter(fields)),
 )

@@ -60,3 +60,37 @@ def test_refuses_a_stranger(
     assert ended.returncode == 1
     assert not left.exists()
     assert not phases.exists()
+
+
+def test_dies_with_its_standard_input(
+    python: Path, archive: Path, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    """When the host that holds a container's standard input is gone, so is the guest."""
+    asked, left, phases = tmp_path / "request.json", tmp_path / "result.json", tmp_path / "phases"
+    fields = {"parent_pid": None, "host_on_stdin": True}
+    asked.write_bytes(codec.encode(ask(phases, fields)))
+    child = subprocess.Popen(
+        [python, "-s", archive, asked, left],
+        env={**variables, "STUB_BEHAVIOUR": "hang"},
+        stdin=subprocess.PIPE,
+    )
+    while not (phases.exists() and "first_call" in phases.read_text()):
+        assert child.poll() is None
+        time.sleep(0.02)
+    child.communicate(timeout=60)  # closes the pipe
+    assert child.returncode == 1
+    assert not left.exists()
+
+
+def test_leaves_its_result_while_standard_input_is_open(
+    python: Path, archive: Path, tmp_path: Path, variables: dict[str, str]
+) -> None:
+    """A guest that is done ends, however long the host holds its standard input."""
+    asked, left, phases = tmp_path / "request.json", tmp_path / "result.json", tmp_path / "phases"
+    fields = {"parent_pid": None, "host_on_stdin": True}
+    asked.write_bytes(codec.encode(ask(phases, fields)))
+    with subprocess.Popen(
+        [python, "-s", archive, asked, left], env=variables, stdin=subprocess.PIPE
+    ) as child:
+        assert child.wait(timeout=60) == 0
+    assert left.exists()

@@ -1,5 +1,6 @@
 """A Keras that computes nothing: `STUB_BEHAVIOUR` says what its training does instead."""
 
+import builtins
 import os
 import sys
 import time
@@ -11,6 +12,12 @@ from numpy import Array  # type: ignore[attr-defined]
 REFUSAL = "tf.placeholder() is not compatible with eager execution."
 
 
+def fail_to_import(variable: str) -> None:
+    """Raise the exception that the variable names, if it does."""
+    if variable in os.environ:
+        raise getattr(builtins, os.environ[variable])("broken on purpose")
+
+
 def _train() -> float:
     behaviour = os.environ.get("STUB_BEHAVIOUR", "")
     time.sleep(float(os.environ.get("STUB_SECONDS", "0")))
@@ -18,6 +25,10 @@ def _train() -> float:
         raise RuntimeError(REFUSAL)
     if behaviour == "raise":
         raise ValueError("broken on purpose")
+    if behaviour == "gpu_lost":
+        raise type("InternalError", (Exception,), {})("CUDA_ERROR_NO_DEVICE: none is detected")
+    if behaviour == "gpu_full":
+        raise type("InternalError", (Exception,), {})("CUDA_ERROR_OUT_OF_MEMORY: out of memory")
     if behaviour == "no_memory":
         raise MemoryError
     if behaviour == "exit":
@@ -27,6 +38,11 @@ def _train() -> float:
     if behaviour == "hang":
         time.sleep(3600)
     return float("nan") if behaviour == "nan" else 0.5
+
+
+def _device() -> str:
+    """Where weights and outputs are, whatever devices are listed."""
+    return "/job:localhost/task:0/device:%s:0" % os.environ.get("STUB_PLACED", "CPU")
 
 
 class _Layer:
@@ -53,8 +69,12 @@ class _Model:
     def __init__(self, inputs: _Layer, outputs: _Layer) -> None:
         self.layers = [inputs, outputs]
         dtype = SimpleNamespace(base_dtype=SimpleNamespace(name="float32"))
-        self.weights = [SimpleNamespace(dtype=dtype)]
+        self.inputs = [SimpleNamespace(dtype=dtype)]
+        self.weights = [SimpleNamespace(dtype=dtype, device=_device())]
         self.optimizer: Any = None
+
+    def __call__(self, x: Any) -> Any:
+        return SimpleNamespace(device=_device())
 
     def compile(self, optimizer: Any, loss: str) -> None:
         assert loss == "binary_crossentropy"

@@ -1,11 +1,14 @@
 """As much of TensorFlow 2.0 as the guest touches."""
 
 import os
+import sys
 from types import SimpleNamespace
 from typing import Any, Iterator, List, Tuple
 
 import stub_keras  # type: ignore[import-not-found]
 from numpy import Array  # type: ignore[attr-defined]
+
+stub_keras.fail_to_import("STUB_IMPORT")
 
 __version__ = os.environ.get("STUB_TENSORFLOW", "2.0.0")
 
@@ -38,6 +41,25 @@ def _devices() -> List[Any]:
     return [SimpleNamespace(name=f"/physical_device:{kind}:0", device_type=kind)]
 
 
+def constant(value: Array, dtype: Any) -> Array:
+    return value
+
+
+def _run_metadata() -> Any:
+    """Statistics of a step whose operations ran where `STUB_RAN` says."""
+    devices = [
+        SimpleNamespace(
+            device="/job:localhost/replica:0/task:0/device:%s:0" % device,
+            node_stats=[
+                SimpleNamespace(node_name="MatMul", timeline_label="dense/MatMul = MatMul(x, w)"),
+                SimpleNamespace(node_name="_SOURCE", timeline_label="_SOURCE = NoOp()"),
+            ],
+        )
+        for device in os.environ.get("STUB_RAN", "").split()
+    ]
+    return SimpleNamespace(step_stats=SimpleNamespace(dev_stats=devices))
+
+
 def executing_eagerly() -> bool:
     return _eager[0]
 
@@ -68,4 +90,9 @@ data = SimpleNamespace(Dataset=_Dataset)
 random = SimpleNamespace(set_seed=_nothing)
 sysconfig = SimpleNamespace(get_build_info=lambda: {"cuda_version": "10.0", "cudnn_version": "7"})
 test = SimpleNamespace(is_built_with_cuda=lambda: False)
+sys.modules["tensorflow.python.eager.context"] = SimpleNamespace(  # type: ignore[assignment]
+    enable_run_metadata=_nothing,
+    export_run_metadata=_run_metadata,
+    disable_run_metadata=_nothing,
+)
 version = SimpleNamespace(GIT_VERSION="v2.0.0-stub", COMPILER_VERSION="7.3.1")
