@@ -10,7 +10,7 @@ import msgspec
 from orchestrator.errors import InputError
 from orchestrator.model import codec
 from orchestrator.model.record import RECORD_SCHEMA, Host, Instant, Load, Record
-from orchestrator.model.result import RESULT_SCHEMA, Failure, Result
+from orchestrator.model.result import RESULT_SCHEMA, Failure, Proof, Result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,6 +20,10 @@ if TYPE_CHECKING:
     from orchestrator.model.names import Outcome
     from orchestrator.model.plan import Job, Limits, Plan
 
+# A GPU at its power limit is at work; one that is too hot, or starved, is not itself.
+SLOWED = frozenset(
+    {"hardware slowdown", "thermal slowdown", "hardware thermal slowdown", "power brake"}
+)
 # What a signal usually means for TensorFlow; the log's last lines are quoted below it.
 SIGNALS: dict[int, str] = {
     signal.SIGILL: "This TensorFlow was built for CPU instructions (AVX) that this CPU, or its "
@@ -66,9 +70,19 @@ def make(
     engine: Mapping[str, Any],
 ) -> Record:
     """What the process did, and what that means. `engine`: where and how it was started."""
-    outcome, failure, result = _judge(execution, plan.limits)
+    limits = plan.limits_of(job.arm.environment, case.device)
+    outcome, failure, result = _judge(execution, limits)
+    if outcome == "ok" and result is not None and case.device == "gpu":
+        outcome, failure, result = _on_gpu(execution, result)
     blank = known_beforehand(job, case, plan=plan, attempt=attempt, host=host, at=execution.start)
-    stopped_for = {} if execution.exceeded is None else {"stopped_for": execution.exceeded}
+    planned = plan.environment(job.arm.environment)
+    facts: dict[str, Any] = {**engine, "backend": planned.backend}
+    if execution.exceeded is not None:
+        facts["stopped_for"] = execution.exceeded
+    if execution.gpus:
+        facts["gpus"] = list(execution.gpus)
+    if execution.gpu_bytes is not None:
+        facts["gpu_bytes"] = execution.gpu_bytes
     return msgspec.structs.replace(
         blank,
         outcome=outcome,
@@ -80,7 +94,8 @@ def make(
         last_phase=execution.last_phase,
         before=before,
         after=after,
-        engine={**engine, **stopped_for},
+        image_digest=planned.image_digest,
+        engine=facts,
     )
 
 
@@ -89,9 +104,11 @@ def _judge(execution: Execution, limits: Limits) -> tuple[Outcome, Failure | Non
         failure = Failure(kind="start", message=execution.start_error)
         return "environment_error", failure, None
     result, unreadable = _result(execution)
-    if result is not None:
+    if result is not None and (result.outcome == "ok" or execution.lost is None):
         # Whole results count however the process ended: some TensorFlows hang or crash at exit.
-        return _claim(result)
+        return _claim(result, execution.mend)
+    if execution.lost is not None:
+        return "environment_error", Failure(kind="lost_engine", message=execution.lost), result
     if execution.exceeded is not None:
         return "timed_out", _timeout(execution, limits), None
     if unreadable is not None:
@@ -113,14 +130,37 @@ def _result(execution: Execution) -> tuple[Result | None, Failure | None]:
         return None, Failure(kind="result", message=message)
 
 
-def _claim(result: Result) -> tuple[Outcome, Failure | None, Result]:
+def _claim(result: Result, mend: str) -> tuple[Outcome, Failure | None, Result]:
     """Take the guest's word, except for a success that measured nothing usable."""
     if result.outcome != "ok":
         failure = result.failure or Failure(kind="unexplained", message="The guest gave no reason.")
+        if (result.outcome, failure.kind) == ("environment_error", "import") and mend:
+            message = f"{failure.message}\n{mend}"
+            failure = msgspec.structs.replace(failure, message=message)
         return result.outcome, failure, result
     if not result.values_s or min(result.values_s) <= 0:
         failure = Failure(kind="values", message="The guest reported success without usable times.")
         return "failed", failure, result
+    return "ok", None, result
+
+
+def _on_gpu(execution: Execution, result: Result) -> tuple[Outcome, Failure | None, Result]:
+    """Whether a success of a GPU case is one: that is proven, not assumed."""
+    proof = result.proof or Proof(device="unknown", how="The guest did not say where it ran.")
+    if proof.device == "unknown" and execution.gpu_bytes == 0:
+        facts = {**proof.facts, "gpu_bytes": 0, "seen": "no new process held memory of the GPU"}
+        proof = msgspec.structs.replace(proof, facts=facts)
+    result = msgspec.structs.replace(result, proof=proof)
+    if proof.device == "cpu":
+        message = f"It was to run on the GPU, and ran on the CPU: {proof.how}"
+        return "invalid", Failure(kind="device", message=message), result
+    slowed = sorted(SLOWED & {word for gpu in execution.gpus for word in gpu["throttle"]})
+    if slowed:
+        message = (
+            f"The GPU slowed itself down while it was measured: {', '.join(slowed)}. Its cooling "
+            "or its power supply is not enough."
+        )
+        return "invalid", Failure(kind="throttled", message=message), result
     return "ok", None, result
 
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from orchestrator import gpus
+from orchestrator.model.execution import silent
 from orchestrator.model.request import Expected, Request
 from orchestrator.store import DISK_FULL, full_disk, storage_errors
 
@@ -14,13 +20,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orchestrator.model.cell import Case
-    from orchestrator.model.execution import Environment, Execution
+    from orchestrator.model.execution import Beat, Environment, Execution
     from orchestrator.model.plan import Job, Plan
     from orchestrator.store import RunFolder
 
-
 FACTS = {"name": "local"}
 ROOM_BYTES = 1_000_000  # less than this is not enough for a request, a log and a result
+ROOM_FILES = 10  # nor are fewer free inodes than this
+SAY_S = 60.0
+
+
+def room(path: Path) -> int:
+    """Bytes that can still be written; none where the file system takes no more files."""
+    found = os.statvfs(path)
+    # File systems that make inodes as they need them, such as btrfs, say that they have none.
+    if found.f_files and found.f_favail < ROOM_FILES:
+        return 0
+    return found.f_bavail * found.f_frsize
 
 
 def execute(
@@ -31,24 +47,36 @@ def execute(
     attempt: int,
     folder: RunFolder,
     environments: Mapping[str, Environment],
-    free_bytes: Callable[[Path], int] = lambda path: shutil.disk_usage(path).free,
+    say: Callable[[str], None] = lambda _: None,
+    free_bytes: Callable[[Path], int] = room,
+    nvml: gpus.Nvml | None = None,
 ) -> Execution:
     """Run one job's process to its end, in a work folder that is removed afterwards.
 
-    Raises StorageError when the disk was too full for what it had to write.
+    `say` is told, at most once a minute, how far a first call is that compiles for a GPU.
+    Raises StorageError when the disk was too full for what it had to write, and
+    EnvironmentFailedError when the environment, or a GPU of the run, is no longer there.
     """
     # Absolute: the worker runs in its own folder.
     work = folder.work_path(job.key, attempt).absolute()
     with storage_errors(work):
         shutil.rmtree(work, ignore_errors=True)  # what a killed command left
         work.mkdir(parents=True)
-    try:
-        execution = environments[job.arm.environment].run(
+
+    def run() -> Execution:
+        limits = plan.limits_of(job.arm.environment, case.device)
+        return environments[job.arm.environment].run(
             request(job, case, plan, phase_path=str(work / "phases")),
             work=work,
             log=folder.log_path(job.key, attempt).absolute(),
-            limits=plan.limits,
+            limits=limits,
+            beat=silent
+            if limits == plan.limits
+            else compiling(job.arm.name, limits.first_call_s, say),
         )
+
+    try:
+        execution = watched(run, plan.gpus, nvml) if case.device == "gpu" else run()
         # Without room for its result a worker ends like one that crashed, which it did not.
         if execution.result is None and free_bytes(work) < ROOM_BYTES:
             raise full_disk(work)
@@ -62,6 +90,48 @@ def execute(
         shutil.rmtree(work, ignore_errors=True)
         with suppress(OSError):
             work.parent.rmdir()
+
+
+def watched(
+    run: Callable[[], Execution], uuids: tuple[str, ...], nvml: gpus.Nvml | None
+) -> Execution:
+    """Run a job on GPUs, and add what was seen of them meanwhile."""
+    if not uuids:  # nobody said which: an interpreter of the user's chose for itself
+        return run()
+    with gpus.Watcher(uuids, nvml=nvml) as watcher:
+        execution = run()
+    seen = tuple(
+        {
+            "uuid": uuid,
+            "before": msgspec.to_builtins(watcher.before[uuid]),
+            "after": msgspec.to_builtins(watcher.after[uuid]),
+            "throttle": list(watcher.throttle[uuid]),
+        }
+        for uuid in uuids
+    )
+    lost = f"The GPU {watcher.lost} stopped answering while the job ran." if watcher.lost else None
+    return replace(
+        execution,
+        gpus=seen,
+        gpu_bytes=watcher.gpu_bytes if execution.gpu_bytes is None else execution.gpu_bytes,
+        lost=execution.lost or lost,
+    )
+
+
+def compiling(arm: str, limit_s: float, say: Callable[[str], None]) -> Beat:
+    """A beat that says, at most once a minute, how long the first call has taken."""
+    said = 0.0
+
+    def beat(seconds: float) -> None:
+        nonlocal said
+        if seconds - said >= SAY_S:
+            said = seconds
+            say(
+                f"{arm}: compiling for this GPU, {seconds / 60:.0f} min so far, limit "
+                f"{limit_s / 60:.0f} min."
+            )
+
+    return beat
 
 
 def request(job: Job, case: Case, plan: Plan, *, phase_path: str) -> Request:

@@ -34,7 +34,7 @@ def prepare(
         *_venvs(wanted, variant=variant, guest=guest, options=options, say=say),
         *_containers(wanted, variant=variant, guest=guest, options=options, say=say),
         *(
-            existing.environment(item.row, item.source, guest=guest)
+            existing.environment(item.row, item.source, guest=guest, gpus=options.gpus)
             for item in wanted
             if item.backend == "existing"
         ),
@@ -61,6 +61,8 @@ def _venvs(
             folder=job.slot.folder,
             guest=guest,
             variables=job.row.variables,
+            gpus=options.gpus,
+            cuda_cache=options.cache / "cuda" / job.slot.name,
         )
         for identifier, job in jobs.items()
     ]

@@ -101,6 +101,7 @@ def _build(job: Job, guest: Path) -> None:
             log=log,
             cwd=where,
         )
+        link_libraries(job.row, folder)
         environment = VenvEnvironment(
             identifier=job.row.identifier,
             lock_digest=job.lock.digest,
@@ -121,3 +122,15 @@ def _build(job: Job, guest: Path) -> None:
                 packages=job.lock.pins,
             ),
         )
+
+
+def link_libraries(row: Row, folder: Path) -> None:
+    """Give CUDA's libraries the names that an old TensorFlow looks for, where the wheels differ.
+
+    Nothing is linked where the wheels did not come with the lock: on the CPU.
+    """
+    for wanted, there in (row.cuda.links if row.cuda else {}).items():
+        for library in folder.glob(f"lib/python*/site-packages/nvidia/*/lib/{there}"):
+            link = library.with_name(wanted)
+            if not link.exists():
+                link.symlink_to(there)

@@ -17,6 +17,7 @@ import msgspec
 
 from orchestrator.environments import interpreters, locks, workers
 from orchestrator.environments.probe import LIMITS, answer
+from orchestrator.environments.variables import gpu_variables
 from orchestrator.errors import MOST_NAMES, EnvironmentFailedError, UsageError
 from orchestrator.model.execution import Beat, Execution, silent
 from orchestrator.model.matrix import Row, framework
@@ -53,6 +54,7 @@ class ExistingEnvironment:
     path: Path
     guest: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+    gpus: tuple[str, ...] = ()  # UUIDs that jobs on a GPU get
 
     @property
     def backend(self) -> Backend:
@@ -68,11 +70,12 @@ class ExistingEnvironment:
         self, request: Request, *, work: Path, log: Path, limits: Limits, beat: Beat = silent
     ) -> Execution:
         """Run one worker process in the empty folder `work`, its output in `log`."""
+        on_gpu = gpu_variables(os.environ, gpus=self.gpus) if request.device == "gpu" else {}
         return workers.run(
             self.path,
             self.guest,
             request,
-            variables={**self.variables, "PYTHONDONTWRITEBYTECODE": "1"},
+            variables={**self.variables, **on_gpu, "PYTHONDONTWRITEBYTECODE": "1"},
             work=work,
             log=log,
             limits=limits,
@@ -80,7 +83,9 @@ class ExistingEnvironment:
         )
 
 
-def environment(row: Row, path: str, *, guest: Path) -> ExistingEnvironment:
+def environment(
+    row: Row, path: str, *, guest: Path, gpus: tuple[str, ...] = ()
+) -> ExistingEnvironment:
     """The environment that a described row stands for."""
     return ExistingEnvironment(
         identifier=row.identifier,
@@ -89,6 +94,7 @@ def environment(row: Row, path: str, *, guest: Path) -> ExistingEnvironment:
         path=_absolute(path),
         guest=guest,
         variables=row.variables,
+        gpus=gpus,
     )
 
 

@@ -6,10 +6,13 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from orchestrator.model.names import Device
+
+# The most that the driver takes; a large TensorFlow compiled for one GPU is more than its default.
+CUDA_CACHE_BYTES = 4 * 2**30
 
 # Threads, devices and their like are left as the user has them; the record says what they were.
 ALLOWED = (
@@ -67,3 +70,30 @@ def worker_variables(user: Mapping[str, str], *, home: Path, device: Device) -> 
     if device == "cpu":
         kept["CUDA_VISIBLE_DEVICES"] = "-1"
     return kept
+
+
+def gpu_variables(
+    user: Mapping[str, str],
+    *,
+    gpus: Sequence[str],
+    libraries: Iterable[Path] = (),
+    cache: Path | None = None,
+) -> dict[str, str]:
+    """What a worker on GPUs gets besides, the same for all arms: memory is taken as it is needed.
+
+    `gpus`: UUIDs; without any, the user's choice stands. `libraries`: folders of CUDA's libraries,
+    which old wheels find only when they are named before Python starts. `cache`: where code that
+    the driver compiles for these GPUs is kept from job to job.
+    """
+    told = {"TF_FORCE_GPU_ALLOW_GROWTH": "true", "XLA_PYTHON_CLIENT_PREALLOCATE": "false"}
+    if gpus:
+        told["CUDA_VISIBLE_DEVICES"] = ",".join(gpus)
+    folders = [str(folder) for folder in libraries]
+    if folders:
+        theirs = user.get("LD_LIBRARY_PATH", "")
+        told["LD_LIBRARY_PATH"] = ":".join([*folders, theirs] if theirs else folders)
+    if cache is not None:
+        # Drivers before 470 name MIG devices MIG-GPU-.../1/0.
+        told["CUDA_CACHE_PATH"] = str(cache / ("+".join(gpus).replace("/", "_") or "any"))
+        told["CUDA_CACHE_MAXSIZE"] = str(CUDA_CACHE_BYTES)
+    return told

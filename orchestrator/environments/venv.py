@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.environments import workers
+from orchestrator.environments.variables import gpu_variables
+from orchestrator.errors import EnvironmentFailedError
 from orchestrator.model.execution import Beat, Execution, silent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
     from orchestrator.model.names import Backend
     from orchestrator.model.plan import Limits
@@ -21,7 +24,8 @@ if TYPE_CHECKING:
 class VenvEnvironment:
     """A prepared environment: `folder` holds its `bin/python`, `guest` is the zipapp to run.
 
-    `variables`: the row's own, such as KERAS_BACKEND.
+    `variables`: the row's own, such as KERAS_BACKEND. `gpus`: UUIDs that jobs on a GPU get.
+    `cuda_cache`: where code that is compiled for a GPU is kept from job to job.
     """
 
     identifier: str
@@ -30,6 +34,8 @@ class VenvEnvironment:
     folder: Path
     guest: Path
     variables: Mapping[str, str] = field(default_factory=dict)
+    gpus: tuple[str, ...] = ()
+    cuda_cache: Path | None = None
 
     @property
     def backend(self) -> Backend:
@@ -44,14 +50,39 @@ class VenvEnvironment:
     def run(
         self, request: Request, *, work: Path, log: Path, limits: Limits, beat: Beat = silent
     ) -> Execution:
-        """Run one worker process in the empty folder `work`, its output in `log`."""
-        return workers.run(
-            self.folder / "bin" / "python",
+        """Run one worker process in the empty folder `work`, its output in `log`.
+
+        Raises EnvironmentFailedError when the environment or the guest was removed meanwhile.
+        """
+        python = self.folder / "bin" / "python"
+        for path in (python, self.guest):
+            if not path.exists():
+                raise EnvironmentFailedError(
+                    f"{self.identifier} cannot run any more: {path} is gone.",
+                    why="Its cache was cleaned, or the Python that it was made with was removed,\n"
+                    "while the run went on.",
+                    fix="Go on with --resume: what is missing is made again, from the same lock.",
+                )
+        variables = dict(self.variables)
+        if request.device == "gpu":
+            variables |= self._gpu_variables()
+        ended = workers.run(
+            python,
             self.guest,
             request,
-            variables=self.variables,
+            variables=variables,
             work=work,
             log=log,
             limits=limits,
             beat=beat,
         )
+        return replace(ended, mend=f"Delete {self.folder}: it is then made again.")
+
+    def _gpu_variables(self) -> dict[str, str]:
+        libraries = self.folder.glob("lib/python*/site-packages/nvidia/*/lib")
+        told = gpu_variables(
+            os.environ, gpus=self.gpus, libraries=sorted(libraries), cache=self.cuda_cache
+        )
+        if self.cuda_cache is not None:
+            Path(told["CUDA_CACHE_PATH"]).mkdir(parents=True, exist_ok=True)
+        return told

@@ -42,7 +42,7 @@ def lock(
         _make(folder)
     with ExitStack() as held:
         for uuid in sorted(uuids):  # always in the same order: two runs never wait for each other
-            path = folder / f"{uuid}.lock"
+            path = folder / f"{uuid.replace('/', '_')}.lock"
             _take(path, uuid, deadline=deadline, wait_s=wait_s, say=say, held=held)
         yield
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,6 +38,8 @@ class Execution:
     oom_kills: int = 0  # processes that the kernel killed for memory meanwhile
     lost: str | None = None  # its engine went away while it ran: nobody knows how it ended
     gpu_bytes: int | None = None  # most GPU memory that its processes held, where that was seen
+    gpus: tuple[dict[str, Any], ...] = ()  # each GPU's state before and after, and its throttling
+    mend: str = ""  # what to do when its environment turns out to be broken
 
 
 class Environment(Protocol):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 
@@ -40,3 +42,9 @@ class Gpu(msgspec.Struct, frozen=True, kw_only=True):
     divided: bool = False  # MIG is on: its MIG devices can be used, itself it cannot
     processes: tuple[GpuProcess, ...] = ()
     state: GpuState = GpuState()
+
+    def lasting(self) -> dict[str, Any]:
+        """What it is, without what it does at the moment: for records."""
+        momentary = {"free_bytes", "processes", "state"}
+        facts: dict[str, Any] = msgspec.to_builtins(self)
+        return {name: value for name, value in facts.items() if name not in momentary}

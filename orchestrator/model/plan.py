@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 
 from orchestrator.model.cell import Arm, Case
-from orchestrator.model.names import Backend, Mode, Variant
+from orchestrator.model.names import Backend, Device, Mode, Variant
 
 PLAN_SCHEMA: Final = "stackrace.plan/1"
 
@@ -89,3 +89,12 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def case(self, name: str) -> Case:
         """The planned case of that name."""
         return next(item for item in self.cases if item.name == name)
+
+    def limits_of(self, environment: str, device: Device) -> Limits:
+        """How long a process of this environment may take on this device."""
+        if device == "gpu" and self.environment(environment).slow_start:
+            return msgspec.structs.replace(
+                self.limits,
+                first_call_s=max(self.limits.first_call_s, self.limits.slow_first_call_s),
+            )
+        return self.limits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -10,7 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from orchestrator import matrix
+from orchestrator.environments import builder
 from orchestrator.environments.venv import VenvEnvironment
+from orchestrator.errors import EnvironmentFailedError
 from orchestrator.model.plan import Limits
 from orchestrator.model.request import Expected, Request
 
@@ -18,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orchestrator.model.execution import Execution
+    from orchestrator.model.names import Device
 
 LIMITS = Limits(first_call_s=30.0, job_s=30.0)
 # A guest that leaves what it sees of its surroundings as its result.
@@ -61,7 +66,9 @@ def run(folder: Path, code: str, *, limits: Limits = LIMITS) -> Execution:
     return start(environment(folder, code), folder, limits=limits)
 
 
-def start(prepared: VenvEnvironment, folder: Path, *, limits: Limits = LIMITS) -> Execution:
+def start(
+    prepared: VenvEnvironment, folder: Path, *, limits: Limits = LIMITS, device: Device = "cpu"
+) -> Execution:
     """Run one job in an environment."""
     work = folder / "work"
     work.mkdir()
@@ -70,6 +77,7 @@ def start(prepared: VenvEnvironment, folder: Path, *, limits: Limits = LIMITS) -
         environment="tf114",
         expected=Expected(tensorflow="1.14.0", keras="2.2.5"),
         phase_path=str(work / "phases"),
+        device=device,
     )
     return prepared.run(request, work=work, log=folder / "log", limits=limits)
 
@@ -136,10 +144,72 @@ def test_limit_of_the_job(folder: Path) -> None:
     assert ("job", "warmup") == (execution.exceeded, execution.last_phase)
 
 
-def test_missing_interpreter_is_an_outcome(folder: Path) -> None:
-    """An environment whose interpreter was removed does not raise: the job says so."""
+@pytest.mark.parametrize("gone", ["env/bin/python", "guest.py"])
+def test_what_vanished_stops_the_run(folder: Path, gone: str) -> None:
+    """An environment or a guest that was removed is no outcome of the job: the run can go on."""
     prepared = environment(folder, MIRROR)
-    (prepared.folder / "bin" / "python").unlink()
+    (folder / gone).unlink()
+    with pytest.raises(EnvironmentFailedError, match="tf114 cannot run any more") as caught:
+        start(prepared, folder)
+    assert str(folder / gone) in caught.value.what
+    assert "--resume" in caught.value.fix
+
+
+def test_environment_says_how_it_is_made_again(folder: Path) -> None:
+    """Should its imports turn out to be broken, the record can name the folder to delete."""
+    assert str(folder / "env") in run(folder, MIRROR).mend
+
+
+def test_worker_on_a_gpu(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It gets its GPUs, the environment's own CUDA before the user's, and a lasting cache."""
+    monkeypatch.setenv("LD_LIBRARY_PATH", "/user/lib")
+    prepared = dataclasses.replace(
+        environment(folder, MIRROR),
+        gpus=("GPU-1", "MIG-GPU-2/1/0"),
+        cuda_cache=folder / "cuda" / "tf114-gpu-0",
+        variables={"KERAS_BACKEND": "jax"},
+    )
+    packages = prepared.folder / "lib" / "python3.7" / "site-packages" / "nvidia"
+    for name in ("cudnn", "cublas"):
+        (packages / name / "lib").mkdir(parents=True)
+    execution = start(prepared, folder, device="gpu")
+    assert execution.result is not None, execution.log_tail
+    variables = json.loads(execution.result)["variables"]
+    cache = folder / "cuda" / "tf114-gpu-0" / "GPU-1+MIG-GPU-2_1_0"
+    assert {
+        "CUDA_VISIBLE_DEVICES": "GPU-1,MIG-GPU-2/1/0",
+        "LD_LIBRARY_PATH": f"{packages}/cublas/lib:{packages}/cudnn/lib:/user/lib",
+        "CUDA_CACHE_PATH": str(cache),
+        "CUDA_CACHE_MAXSIZE": "4294967296",
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",
+        "KERAS_BACKEND": "jax",
+    }.items() <= variables.items()
+    assert cache.is_dir()
+
+
+def test_worker_on_the_cpu_sees_no_gpu(folder: Path) -> None:
+    """The same environment's job on the CPU gets none of that."""
+    prepared = dataclasses.replace(
+        environment(folder, MIRROR), gpus=("GPU-1",), cuda_cache=folder / "cuda"
+    )
     execution = start(prepared, folder)
-    assert "could not be started: No such file or directory" in (execution.start_error or "")
-    assert execution.result is None
+    assert execution.result is not None, execution.log_tail
+    variables = json.loads(execution.result)["variables"]
+    assert "-1" == variables["CUDA_VISIBLE_DEVICES"]
+    assert "CUDA_CACHE_PATH" not in variables
+    assert not (folder / "cuda").exists()
+
+
+def test_libraries_get_the_names_that_are_looked_for(tmp_path: Path) -> None:
+    """TensorFlow 2.4 finds the wheels' libcusolver under its own name; on the CPU nothing is."""
+    row = matrix.load().rows["tf24"]
+    builder.link_libraries(row, tmp_path)
+    assert [] == list(tmp_path.iterdir())
+    library = tmp_path / "lib/python3.7/site-packages/nvidia/cusolver/lib/libcusolver.so.11"
+    library.parent.mkdir(parents=True)
+    library.write_text("library")
+    builder.link_libraries(row, tmp_path)
+    builder.link_libraries(row, tmp_path)
+    link = library.with_name("libcusolver.so.10")
+    assert ("libcusolver.so.11", "library") == (str(link.readlink()), link.read_text())

@@ -123,7 +123,7 @@ def test_whole_result_counts_however_the_process_ended() -> None:
     result = factories.result([0.1, 0.1])
     hung = of(result=said(result), exit_code=None, signal=9, exceeded="job", last_phase="outputs")
     assert ("ok", result, "SIGKILL") == (hung.outcome, hung.result, hung.signal)
-    assert hung.engine == {"name": "local", "stopped_for": "job"}
+    assert hung.engine == {"name": "local", "backend": "venv", "stopped_for": "job"}
     crashed = of(result=said(result), exit_code=None, signal=11)
     assert ("ok", "SIGSEGV") == (crashed.outcome, crashed.signal)
 
