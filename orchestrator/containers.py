@@ -388,13 +388,13 @@ class _Stdin:
     def close(self) -> None:
         """End it."""
         inner = getattr(self._opened, "_sock", self._opened)
-        with suppress(OSError, AttributeError):
-            inner.shutdown(socket.SHUT_RDWR)
         with suppress(OSError):
-            self._opened.close()
-        response = getattr(self._opened, "_response", None)
-        if response is not None:
-            response.close()
+            inner.shutdown(socket.SHUT_RDWR)
+        # The response first: it flushes what it wraps, and that must not be closed yet.
+        for part in (getattr(self._opened, "_response", None), self._opened):
+            if part is not None:
+                with suppress(OSError):
+                    part.close()
 
 
 def _device_requests(container: Container) -> list[DeviceRequest] | None:
