@@ -6,16 +6,20 @@ from typing import TYPE_CHECKING
 
 from orchestrator import containers
 from orchestrator.environments import existing, images, venvs
+from orchestrator.environments.existing import differences
 from orchestrator.environments.venv import VenvEnvironment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from orchestrator.environments.container import ContainerEnvironment
     from orchestrator.environments.options import Options, Wanted
     from orchestrator.model.execution import Environment
-    from orchestrator.model.names import Variant
+    from orchestrator.model.matrix import Row
+    from orchestrator.model.names import Backend, Variant
+
+__all__ = ["describe", "differences", "prepare"]
 
 
 def prepare(
@@ -41,6 +45,39 @@ def prepare(
     ]
     found = {environment.identifier: environment for environment in made}
     return {item.row.identifier: found[item.row.identifier] for item in wanted}
+
+
+def describe(
+    place: str,
+    backend: Backend,
+    *,
+    identifier: str,
+    guest: Path,
+    options: Options,
+    known: Iterable[Row],
+    say: Callable[[str], None],
+) -> Row:
+    """What is in somebody's interpreter or image, as a row.
+
+    `known`: rows whose knowledge of what is impossible holds for the same versions.
+    """
+    if backend == "existing":
+        return existing.describe(
+            place,
+            identifier=identifier,
+            guest=guest,
+            log=options.cache / "logs" / f"{identifier}-existing.log",
+            known=known,
+        )
+    return images.describe(
+        place,
+        identifier=identifier,
+        engine=containers.connect(),
+        guest=guest,
+        options=options,
+        known=known,
+        say=say,
+    )
 
 
 def _venvs(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from orchestrator import log, matrix, pairs
@@ -28,16 +29,21 @@ def every(settings: Config) -> Matrix:
     return Matrix(rows={**shipped.rows, **own})
 
 
-def rows(settings: Config, names: Sequence[str]) -> tuple[Row, ...]:
+def rows(
+    settings: Config, names: Sequence[str], *, described: Mapping[str, Row] = MappingProxyType({})
+) -> tuple[Row, ...]:
     """What the names stand for, in the order given, a name given again as a copy.
 
     A name is an identifier of the matrix or of stackrace.toml, a glob, or a pair such as
-    `tensorflow==2.9.1`. UsageError for what there is not, with the nearest that there is.
+    `tensorflow==2.9.1`. `described`: rows of environments that somebody else made, by name; they
+    win. UsageError for what there is not, with the nearest that there is.
     """
     known = every(settings)
     asked = [pair for pair in (pairs.parse(name) for name in names) if pair is not None]
     texts = {pair.text for pair in asked}
-    others = matrix.select(known, [name for name in names if name not in texts])
+    others = matrix.choose(
+        known, [name for name in names if name not in texts], extra_rows=described
+    )
 
     def newest(python: str) -> Mapping[str, str]:
         found = interpreters.find(
@@ -50,12 +56,15 @@ def rows(settings: Config, names: Sequence[str]) -> tuple[Row, ...]:
     made = pairs.rows(
         asked,
         matrix.load(),
-        fixed_pythons={row.python for row in others},
+        fixed_pythons={".".join(row.python.split(".")[:2]) for row in others},
         newest=newest,
         say=log.warn,
     )
     return matrix.choose(
         known,
         names,
-        extra_rows={pair.text: row for pair, row in zip(asked, made, strict=True)},
+        extra_rows={
+            **{pair.text: row for pair, row in zip(asked, made, strict=True)},
+            **described,
+        },
     )

@@ -40,8 +40,13 @@ def wanted(settings: Config, names: Sequence[str], zipapp: guest.Guest) -> tuple
     A name is an identifier of the matrix or of stackrace.toml, a glob, or a pair such as
     `tensorflow==2.9.1`; in the order given, a name given again as a copy.
     """
-    del zipapp
-    return tuple(_wanted(row, settings) for row in choosing.rows(settings, names))
+    described = {
+        name: _describe(name, source, settings, zipapp)
+        for name, source in settings.sources.items()
+        if name in names
+    }
+    rows = choosing.rows(settings, names, described=described)
+    return tuple(_wanted(row, settings) for row in rows)
 
 
 def build(
@@ -137,3 +142,23 @@ def _wanted(row: Row, settings: Config) -> Wanted:
     if source is None:
         return Wanted(row=row, backend=settings.backend)
     return Wanted(row=row, backend=source.backend, source=source.place)
+
+
+def _describe(name: str, source: Source, settings: Config, zipapp: guest.Guest) -> Row:
+    """The row of an environment that somebody else made: what is really in it."""
+    log.talk(f"{name}: looking what is in {source.place}.")
+    every = choosing.every(settings).rows
+    row = environments.describe(
+        source.place,
+        source.backend,
+        identifier=name,
+        guest=zipapp.path,
+        options=options(settings),
+        known=every.values(),
+        say=log.talk,
+    )
+    log.talk(f"{name} = {row.title}, Python {row.python}")
+    if name in every:
+        for line in environments.differences(every[name], row):
+            log.warn(f"{name}: {line}")
+    return row
