@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orchestrator import __version__
-from orchestrator.cli import listing, racing, reading
+from orchestrator.cli import doctor, listing, racing, reading
 from orchestrator.errors import StackraceError, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -50,6 +50,7 @@ def stackrace() -> None:
 
 for command in (
     listing.list_command,
+    doctor.doctor,
     racing.prepare,
     racing.run,
     reading.status,

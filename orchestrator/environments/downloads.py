@@ -55,6 +55,11 @@ def uv_download(version: str, *, run: Runner = run_tool) -> Iterator[Path]:
     yield from uv_managed(version, run=run)
 
 
+def portable_is_here(version: str, folder: Path) -> bool:
+    """Whether the portable build was downloaded before."""
+    return _numbers(version) < UV_OLDEST and (folder / f"cpython-{version}").exists()
+
+
 def portable(version: str, folder: Path, *, install: Installer = install) -> Iterator[Path]:
     """A build of python-build-standalone, into `folder`, for what uv no longer offers.
 

@@ -36,6 +36,7 @@ _SCRIPT = (
 # wheels the other.
 _MAKES_ENVIRONMENTS = "import ctypes, venv, zlib; "
 _TIMEOUT_S = 60.0
+_WITHOUT_DOWNLOAD = 3  # so many of the ways, the first ones, only look
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,6 +94,26 @@ def find(
         return _configured(version, configured[version], environ=environ, run=run)
     every = ways(version, downloads_folder, environ=environ, run=run)
     return first_fit(version, every, environ=environ, run=run)
+
+
+def installed(
+    version: str,
+    *,
+    configured: Mapping[str, Path],
+    downloads_folder: Path,
+    environ: Mapping[str, str] = os.environ,
+    run: Runner = run_tool,
+) -> Interpreter | None:
+    """As `find`, but without a download: None when there would have to be one."""
+    if version in configured:
+        return _configured(version, configured[version], environ=environ, run=run)
+    here = ways(version, downloads_folder, environ=environ, run=run)
+    fetched = downloads.portable_is_here(version, downloads_folder)
+    kept = [*here[:_WITHOUT_DOWNLOAD], *(here[-1:] if fetched else ())]
+    try:
+        return first_fit(version, kept, environ=environ, run=run)
+    except EnvironmentFailedError:
+        return None
 
 
 def ways(

@@ -5,7 +5,7 @@
 
 from orchestrator.gpus.choosing import choose
 from orchestrator.gpus.finding import Survey, find, state, survey
-from orchestrator.gpus.holding import lock, refuse_busy
+from orchestrator.gpus.holding import busy, lock, refuse_busy
 from orchestrator.gpus.nvml import Nvml, library
 from orchestrator.gpus.watching import Watcher
 
@@ -13,6 +13,7 @@ __all__ = [
     "Nvml",
     "Survey",
     "Watcher",
+    "busy",
     "choose",
     "find",
     "library",
