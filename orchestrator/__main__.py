@@ -35,6 +35,20 @@ def run(words: Sequence[str]) -> int:
     """Run one command line; returns the exit code, printed when it is not 0."""
     try:
         host.check_system()  # before anything that exists on Linux only is imported
+    except StackraceError as error:
+        log.fail(error)
+        return error.exit_code
+    from orchestrator import interrupt
+
+    try:
+        with interrupt.interruptible():
+            return _told(words)
+    except interrupt.Stopped as stop:  # while the end was being told
+        return stop.exit_code
+
+
+def _told(words: Sequence[str]) -> int:
+    try:
         code = _run(words)
     except StackraceError as error:
         log.fail(error)
@@ -56,13 +70,12 @@ def run(words: Sequence[str]) -> int:
 def _run(words: Sequence[str]) -> int:
     from orchestrator import cli, interrupt, process
 
-    with interrupt.interruptible():
-        try:
-            interrupt.follow_parent()
-            return cli.main(words)
-        except interrupt.Stopped as stop:
-            process.stop_all()
-            raise InterruptedRunError(f"Stopped ({stop}).", exit_code=stop.exit_code) from stop
+    try:
+        interrupt.follow_parent()
+        return cli.main(words)
+    except interrupt.Stopped as stop:
+        process.stop_all()
+        raise InterruptedRunError(f"Stopped ({stop}).", exit_code=stop.exit_code) from stop
 
 
 def _fault() -> int:

@@ -32,8 +32,10 @@ def interruptible() -> Iterator[None]:
     handled = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
     def stop(number: int, _frame: FrameType | None) -> NoReturn:
-        for other in handled:  # from here on the command is ending already
-            signal.signal(other, signal.SIG_IGN)
+        # From here on the command is ending already. Not SIG_IGN: a signal that has arrived, but
+        # whose turn has not come, would then be an error of Python's.
+        for other in handled:
+            signal.signal(other, _pass)
         raise Stopped(number)
 
     before = {}
@@ -49,10 +51,14 @@ def interruptible() -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def _pass(_number: int, _frame: FrameType | None) -> None:
+    """Take a signal, and do nothing."""
+
+
 def follow_parent(variables: Mapping[str, str] = os.environ) -> None:
     """End with the launcher, when it says who it is; raise Stopped when it is gone already."""
     parent = variables.get(PARENT_VARIABLE, "")
-    if not parent.isdigit():
+    if not (parent.isascii() and parent.isdigit()):
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
     if os.getppid() != int(parent):

@@ -11,6 +11,7 @@ import select
 import shlex
 import signal
 import subprocess
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -30,6 +31,22 @@ LADDER_S = ((signal.SIGINT, 3.0), (signal.SIGTERM, 3.0), (signal.SIGKILL, 10.0))
 # How often a worker is looked at until its first call is over; while it measures, never.
 WATCH_S = 0.2
 TAIL_BYTES = 4000
+
+# Becomes a tool that ends with the host, however that ends. Between fork and exec, as `preexec_fn`,
+# this could hang: the host has threads. What cannot be started is told as its errno.
+_FOLLOWER = """
+import ctypes, os, sys
+host, pipe, *words = sys.argv[1:]
+os.set_inheritable(int(pipe), False)
+ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+if os.getppid() != int(host):
+    os._exit(1)
+try:
+    os.execvp(words[0], words)
+except OSError as error:
+    os.write(int(pipe), b"%d" % error.errno)
+    os._exit(1)
+"""
 
 # In the environment of every child, so that what it started is found even when it is orphaned.
 MARK = "STACKRACE_JOB"
@@ -100,7 +117,7 @@ def run_tool(
         file.write(f"+ {shlex.join(words)}\n".encode())
         file.flush()
         try:
-            child = _start(words, env=env, cwd=cwd, stdout=subprocess.PIPE, stderr=file)
+            child = _start_tool(words, env=env, cwd=cwd, log=file)
         except OSError as error:
             raise ToolError(words, f"could not be started: {error.strerror}", "") from error
         try:
@@ -170,6 +187,34 @@ def stop_all() -> None:
             return
 
 
+def _start_tool(
+    words: list[str], *, env: Mapping[str, str], cwd: Path | None, log: IO[bytes]
+) -> _Child:
+    """Start a tool that does not outlive the host; a worker sees to that itself."""
+    said, say = os.pipe()
+    with open(said, "rb") as problem:  # noqa: PTH123 - a descriptor
+        try:
+            child = _start(
+                [sys.executable, "-I", "-S", "-c", _FOLLOWER, str(os.getpid()), str(say), *words],
+                env=env,
+                cwd=cwd,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                descriptors=(say,),
+            )
+        finally:
+            os.close(say)
+        try:
+            number = problem.read()  # ends when the tool is there
+        except BaseException:
+            _end(child)
+            raise
+    if number:
+        _end(child)
+        raise OSError(int(number), os.strerror(int(number)))
+    return child
+
+
 def _start(
     words: list[str],
     *,
@@ -177,6 +222,7 @@ def _start(
     cwd: Path | None,
     stdout: int | IO[bytes],
     stderr: int | IO[bytes],
+    descriptors: Sequence[int] = (),
 ) -> _Child:
     mark = uuid4().hex
     with _live_lock:
@@ -191,6 +237,7 @@ def _start(
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,
+                pass_fds=descriptors,
             ),
             mark=mark,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import shutil
 import stat
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -238,13 +239,19 @@ class RunFolder:
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
-        """Hold the run while measuring, so that two commands never measure it at once."""
+        """Hold the run while measuring, so that two commands never measure it at once.
+
+        What a killed command left half done is cleared away.
+        """
         lock = filelock.FileLock(self.path / ".lock", timeout=0)
         try:
             with storage_errors(self.path):
                 lock.acquire()
                 for name in ("records", "logs"):  # copies may have dropped empty folders
                     (self.path / name).mkdir(exist_ok=True)
+                shutil.rmtree(self.path / "work", ignore_errors=True)
+                for stale in (self.path / "records").glob(".*.tmp"):
+                    stale.unlink(missing_ok=True)
         except filelock.Timeout as error:
             raise UsageError(
                 f"Another command is measuring {self.path}.",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 from uuid import uuid4
@@ -127,6 +127,15 @@ def slot(row: Row, variant: Variant, *, lock: Lock, interpreter: Interpreter, ca
         environments=cache / "environments",
         logs=cache / "logs",
     )
+
+
+def sweep(environments: Path) -> None:
+    """Clear away what builds left whose commands are dead: their slots' locks can be had."""
+    for stale in environments.glob(".*.tmp"):
+        name = stale.name[1:].removesuffix(".tmp").rpartition(".")[0]
+        lock = filelock.FileLock(environments / f".{name}.lock")
+        with suppress(filelock.Timeout, OSError), lock.acquire(timeout=0):
+            shutil.rmtree(stale, ignore_errors=True)
 
 
 def _manifest_path(folder: Path) -> Path:

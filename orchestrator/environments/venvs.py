@@ -39,6 +39,7 @@ def obtain(
     Raises one error that names every row that failed, with its cause: UsageError when a configured
     interpreter is to blame, else what the causes are (EnvironmentFailedError, StorageError).
     """
+    cache.sweep(options.cache / "environments")
     jobs, failures = _jobs(rows, variant, options, say)
     # Copies of a row share one environment, and a cached one costs nothing.
     distinct = {job.slot.name: job for job in jobs.values()}

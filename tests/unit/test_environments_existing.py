@@ -10,7 +10,8 @@ import msgspec
 import pytest
 
 from orchestrator import environments, matrix
-from orchestrator.environments import existing, locks
+from orchestrator.environments import described as contents
+from orchestrator.environments import described, existing, locks
 from orchestrator.environments.options import Options, Wanted
 from orchestrator.errors import EnvironmentFailedError, UsageError
 from orchestrator.model.plan import Limits
@@ -137,8 +138,8 @@ def test_digest_is_that_of_the_packages(tmp_path: Path) -> None:
     row = described(tmp_path, FACTS)
     turned = msgspec.structs.replace(row, packages={"cpu": row.packages["cpu"][::-1]})
     newer = msgspec.structs.replace(row, packages={"cpu": ("keras==2.2.6",)})
-    assert existing.digest(row) == existing.digest(turned)
-    assert existing.digest(row) != existing.digest(newer)
+    assert contents.digest(row) == contents.digest(turned)
+    assert contents.digest(row) != contents.digest(newer)
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import filelock
 import msgspec
 import psutil
 import pytest
@@ -258,6 +259,17 @@ def test_rests_of_dead_builds_are_removed(bench: Bench) -> None:
     (folder.parent / f".{folder.name}.0123.tmp" / "bin").mkdir(parents=True)
     bench.prepare("tf114")
     assert [folder.name] == bench.kept
+
+
+def test_rests_of_other_dead_builds_are_removed_too(bench: Bench) -> None:
+    """A lock that changed leaves nothing behind; what a living command builds is left alone."""
+    folder = _folder(bench.prepare("tf114")["tf114"])
+    (folder.parent / ".tf20-cpu-0123.4567.tmp" / "bin").mkdir(parents=True)
+    (folder.parent / ".tf21-cpu-0123.4567.tmp" / "bin").mkdir(parents=True)
+    with filelock.FileLock(folder.parent / ".tf21-cpu-0123.lock"):
+        bench.prepare("tf114")
+    left = [path.name for path in folder.parent.glob(".*.tmp")]
+    assert [".tf21-cpu-0123.4567.tmp"] == left
 
 
 def test_two_at_once_make_one(bench: Bench) -> None:

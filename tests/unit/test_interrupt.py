@@ -41,6 +41,17 @@ def test_further_signals_change_nothing() -> None:
             os.kill(os.getpid(), signal.SIGTERM)
 
 
+def test_signals_that_arrive_together_end_the_command_once() -> None:
+    """Two signals at one moment, as a job system sends them, raise Stopped and nothing else."""
+    both = {signal.SIGINT, signal.SIGTERM}
+    with pytest.raises(interrupt.Stopped), interrupt.interruptible():
+        signal.pthread_sigmask(signal.SIG_BLOCK, both)
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
+        time.sleep(5)
+
+
 def test_handlers_are_put_back() -> None:
     """Leaving restores what the caller had."""
     before = signal.getsignal(signal.SIGTERM)
@@ -64,6 +75,7 @@ def test_without_a_launcher_nothing_is_followed() -> None:
     """A command that a person started does not follow its parent."""
     interrupt.follow_parent({})
     interrupt.follow_parent({interrupt.PARENT_VARIABLE: "not a number"})
+    interrupt.follow_parent({interrupt.PARENT_VARIABLE: "\u00b2"})
     assert os.getppid() > 0
 
 

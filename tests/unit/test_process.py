@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -186,6 +187,32 @@ def test_tool_that_is_missing(tmp_path: Path) -> None:
     """A tool that is not there is named."""
     with pytest.raises(process.ToolError, match="could not be started"):
         process.run_tool(["/nowhere/uv"], env={}, log=tmp_path / "log", timeout_s=5)
+
+
+def test_a_tool_that_is_no_program(tmp_path: Path) -> None:
+    """What cannot be executed is told with the system's reason."""
+    (tmp_path / "tool").write_text("")
+    with pytest.raises(process.ToolError, match="could not be started: Permission denied"):
+        process.run_tool([tmp_path / "tool"], env={}, log=tmp_path / "log", timeout_s=5)
+
+
+def test_a_tool_dies_with_a_killed_host(tmp_path: Path) -> None:
+    """A host that is killed cannot end its tools; the kernel does."""
+    tool = "import os, sys, time; open(sys.argv[1], 'w').write(str(os.getpid())); time.sleep(60)"
+    host = (
+        "import sys\nfrom pathlib import Path\nfrom orchestrator import process\n"
+        f"process.run_tool([sys.executable, '-c', {tool!r}, sys.argv[1]], env={{}},"
+        " log=Path(sys.argv[1] + '.log'), timeout_s=60)\n"
+    )
+    pid_file = tmp_path / "pid"
+    killed = subprocess.Popen([sys.executable, "-c", host, str(pid_file)])
+    for _ in range(1000):
+        if pid_file.exists() and pid_file.read_text():
+            break
+        time.sleep(0.02)
+    killed.kill()
+    killed.wait()
+    assert [] == _survivors([int(pid_file.read_text())])
 
 
 def test_stop_all_ends_tools_of_other_threads(

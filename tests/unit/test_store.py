@@ -163,6 +163,16 @@ def test_what_is_no_file_is_named(tmp_path: Path, make: Callable[[Path], None], 
     assert str(folder.path / name) in caught.value.what
 
 
+def test_what_a_killed_command_left_is_cleared_away(tmp_path: Path) -> None:
+    """Work folders and half-written records of a killed command are gone when a run goes on."""
+    folder, path = one_record(tmp_path)
+    (folder.path / "work" / "k.1" / "home").mkdir(parents=True)
+    (folder.path / "records" / ".k.1.json.0.tmp").write_bytes(b"{")
+    with folder.claimed():
+        assert not (folder.path / "work").exists()
+        assert [path] == list((folder.path / "records").iterdir())
+
+
 def test_links_to_files_are_files(tmp_path: Path) -> None:
     """Some tools keep large folders as links."""
     folder, path = one_record(tmp_path)
