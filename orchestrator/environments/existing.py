@@ -5,43 +5,33 @@ What stackrace knows of such an environment is what its guest finds in it.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from orchestrator.environments import interpreters, locks, workers
+from orchestrator.environments import described, interpreters, locks, workers
 from orchestrator.environments.probe import LIMITS, answer
 from orchestrator.environments.variables import gpu_variables
 from orchestrator.errors import MOST_NAMES, EnvironmentFailedError, UsageError
 from orchestrator.model.execution import Beat, Execution, silent
 from orchestrator.model.matrix import Row, framework
-from orchestrator.model.names import FRAMEWORKS, Api, Framework, Mode, Variant
+from orchestrator.model.names import FRAMEWORKS, Variant
 from orchestrator.model.phrases import count, first_line
 from orchestrator.model.request import Request
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from orchestrator.model.matrix import Impossible
     from orchestrator.model.names import Backend
     from orchestrator.model.plan import Limits
     from orchestrator.model.result import Result
 
 OLDEST = (3, 6)  # the syntax that the guest is written in
-_SELECTS = "KERAS_BACKEND"
-# TensorFlow 1 builds graphs unless it is told otherwise.
-_EAGER_SINCE = 2
-_MODES: dict[Framework, tuple[Mode, ...]] = {
-    "tensorflow": ("graph", "eager"),
-    "jax": ("eager",),
-    "torch": ("eager",),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,18 +79,13 @@ def environment(
     """The environment that a described row stands for."""
     return ExistingEnvironment(
         identifier=row.identifier,
-        lock_digest=digest(row),
+        lock_digest=described.digest(row),
         python=row.python,
         path=_absolute(path),
         guest=guest,
         variables=row.variables,
         gpus=gpus,
     )
-
-
-def digest(row: Row) -> str:
-    """What stands for a lock's digest: that of everything installed, by name and version."""
-    return hashlib.sha256("\n".join(sorted(row.packages["cpu"])).encode()).hexdigest()
 
 
 def describe(
@@ -120,7 +105,7 @@ def describe(
     TensorFlow or Keras that works.
     """
     python = _check(path, environ)
-    variables = {name: value for name, value in environ.items() if name == _SELECTS}
+    variables = {name: value for name, value in environ.items() if name == described.SELECTS}
     undescribed = ExistingEnvironment(
         identifier=identifier,
         lock_digest="",
@@ -136,13 +121,12 @@ def describe(
         )
         execution = undescribed.run(request, work=Path(name), log=log, limits=LIMITS)
     found = _working(answer(execution), path, log)
-    row = _row(found.metadata, identifier=identifier, path=path, python=python.version)
+    row = described.row(
+        found, identifier=identifier, place=path, python=python.version, known=known
+    )
     if row is None:
-        raise _nothing(path, "it has no TensorFlow and no Keras", log)
-    kind = framework(row)[0]
-    if kind != "tensorflow":  # else Keras 3 would look for TensorFlow
-        variables[_SELECTS] = kind
-    return msgspec.structs.replace(row, variables=variables, impossible=_impossible(row, known))
+        raise _nothing(path, described.NOTHING, log)
+    return msgspec.structs.replace(row, variables={**variables, **row.variables})
 
 
 def differences(
@@ -210,50 +194,6 @@ def _nothing(path: str, problem: str, log: Path) -> EnvironmentFailedError:
         fix="Nothing is installed into it for you: install what it lacks, or name a script that\n"
         f'sets PYTHONPATH and ends with: exec {path} "$@"\nLog: {log}',
     )
-
-
-def _row(metadata: Mapping[str, Any], *, identifier: str, path: str, python: str) -> Row | None:
-    """A row of what the guest found, or None when that is nothing to race."""
-    kind, version = _framework(metadata.get("framework"))
-    apis = metadata.get("apis") or {}
-    known = tuple(api for api in get_args(Api) if api in apis)
-    if kind is None or not known:
-        return None
-    packages = tuple(f"{name}=={number}" for name, number in metadata["packages"].items())
-    graphs = kind == "tensorflow" and int(version.split(".")[0]) < _EAGER_SINCE
-    return Row(
-        identifier=identifier,
-        tensorflow=version if kind == "tensorflow" else "",
-        jax=version if kind == "jax" else "",
-        torch=version if kind == "torch" else "",
-        keras=apis.get("keras", ""),
-        python=python,
-        packages={"cpu": packages, "gpu": packages},
-        size_mb={"cpu": 0, "gpu": 0},
-        native_mode="graph" if graphs else "eager",
-        apis=known,
-        modes=_MODES[kind],
-        spec=f"{identifier}={path}",
-    )
-
-
-def _framework(found: Any) -> tuple[Framework | None, str]:  # noqa: ANN401 - free-form metadata
-    if isinstance(found, dict):
-        for kind in get_args(Framework):
-            if found.get("name") == kind:
-                return kind, str(found.get("version"))
-    return None, ""
-
-
-def _impossible(row: Row, known: Iterable[Row]) -> tuple[Impossible, ...]:
-    """What the row of the same minor versions cannot do; what else cannot be, the guest says."""
-    kind, version = framework(row)
-    same = (kind, _minor(version), _minor(row.keras))
-    for other in known:
-        name, number = framework(other)
-        if (name, _minor(number), _minor(other.keras)) == same:
-            return other.impossible
-    return ()
 
 
 def _other_packages(pins: Mapping[str, str], found: Row, name: str) -> list[str]:

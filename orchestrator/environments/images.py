@@ -10,22 +10,27 @@ import hashlib
 import json
 import os
 import re
+import tempfile
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import filelock
 
-from orchestrator.environments import bases, context, reaping
+from orchestrator.environments import bases, context, described, reaping
 from orchestrator.environments.container import ContainerEnvironment
-from orchestrator.environments.probe import probe
+from orchestrator.environments.probe import LIMITS, answer, probe
 from orchestrator.errors import EnvironmentFailedError, StorageError
 from orchestrator.model.container import MARK, LostError, RefusedError
+from orchestrator.model.matrix import Row
+from orchestrator.model.phrases import first_line
+from orchestrator.model.request import Request
 from orchestrator.store import NAME_CACHE, storage_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from orchestrator.environments.bases import Inside
     from orchestrator.environments.builder import Job
@@ -80,15 +85,78 @@ def prepare(
     StorageError when an image would not fit on the disk.
     """
     maker = _Maker(engine=engine, guest=guest, options=options, say=say)
-    try:
+    with _answering():
         check(engine)
         reaping.reap(engine)
         return {
-            item.row.identifier: maker.as_it_is(item)
+            item.row.identifier: maker.as_it_is(item.row, item.source)
             if item.source
             else maker.of_row(item.row.identifier, jobs[item.row.identifier])
             for item in wanted
         }
+
+
+def image_row(
+    identifier: str,
+    reference: str,
+    *,
+    engine: Engine,
+    guest: Path,
+    options: Options,
+    say: Callable[[str], None],
+    known: Iterable[Row] = (),
+) -> Row:
+    """What is in somebody's image, as a row: its Python is run, and trains one step.
+
+    `known`: rows whose knowledge of what is impossible holds for the same versions.
+    Raises EnvironmentFailedError when the image cannot be had, or has nothing to race in it.
+    """
+    blank = Row(
+        identifier=identifier,
+        keras="",
+        python="",
+        packages={},
+        size_mb={},
+        native_mode="graph",
+        apis=(),
+        modes=(),
+    )
+    log = options.cache / "logs" / f"image-{identifier}.log"
+    with storage_errors(log, fix=NAME_CACHE):
+        log.parent.mkdir(parents=True, exist_ok=True)
+    maker = _Maker(engine=engine, guest=guest, options=options, say=say)
+    with _answering(), tempfile.TemporaryDirectory(prefix="stackrace-describe-") as name:
+        check(engine)
+        reaping.reap(engine)
+        environment = maker.as_it_is(blank, reference)
+        request = Request(action="describe", environment=identifier, phase_path="phases")
+        found = answer(environment.run(request, work=Path(name), log=log, limits=LIMITS))
+    if isinstance(found, str):
+        raise _nothing(reference, found, log)
+    if found.outcome != "ok":
+        raise _nothing(reference, found.failure.message if found.failure else "", log)
+    row = described.row(
+        found, identifier=identifier, place=reference, python=environment.python, known=known
+    )
+    if row is None:
+        raise _nothing(reference, described.NOTHING, log)
+    return row
+
+
+def _nothing(reference: str, problem: str, log: Path) -> EnvironmentFailedError:
+    return EnvironmentFailedError(
+        f"The image {reference} cannot be raced: {first_line(problem).rstrip('.')}.",
+        why="It has no TensorFlow, or no Keras with JAX or PyTorch, that imports and trains a\n"
+        "step as user 1000, without network, with its root read-only.",
+        fix=f"Name another image. Log: {log}",
+    )
+
+
+@contextmanager
+def _answering() -> Iterator[None]:
+    """Turn what an engine may answer at any time into a message."""
+    try:
+        yield
     except LostError as error:
         raise EnvironmentFailedError(
             "Docker Engine went away while images were prepared.",
@@ -142,18 +210,18 @@ class _Maker:
     options: Options
     say: Callable[[str], None]
 
-    def as_it_is(self, item: Wanted) -> ContainerEnvironment:
+    def as_it_is(self, row: Row, reference: str) -> ContainerEnvironment:
         """Somebody's image, in which nothing is installed."""
-        image = bases.obtain(self.engine, item.source, say=self.say)
+        image = bases.obtain(self.engine, reference, say=self.say)
         python = bases.within(self.engine, image, ["python3", "python"])
         if python is None:
             raise EnvironmentFailedError(
-                f"No Python runs in the image {item.source}.",
+                f"No Python runs in the image {reference}.",
                 why="Neither python3 nor python is a CPython on its PATH.",
                 fix="Name an image that TensorFlow runs in with python3.",
             )
         return ContainerEnvironment(
-            identifier=item.row.identifier,
+            identifier=row.identifier,
             lock_digest=image.id.removeprefix("sha256:"),
             python=python.version,
             image=image.id,
@@ -161,7 +229,7 @@ class _Maker:
             interpreter=python.program,
             guest=self.guest,
             engine=self.engine,
-            variables=item.row.variables,
+            variables=row.variables,
             gpus=self.options.gpus,
             settings=self.options.containers,
         )

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator import environments, matrix
 from orchestrator.environments import described as contents
-from orchestrator.environments import described, existing, locks
+from orchestrator.environments import existing, locks
 from orchestrator.environments.options import Options, Wanted
 from orchestrator.errors import EnvironmentFailedError, UsageError
 from orchestrator.model.plan import Limits
