@@ -27,6 +27,7 @@ DEFAULT_THRESHOLD = 0.02
 # A first call may have to trace a large model, or compile for a GPU.
 DEFAULT_FIRST_CALL_S = 600.0
 DEFAULT_JOB_S = 120.0
+LONGEST_NAME = 255  # bytes, on every file system that Linux has
 LONGEST_S = 7 * 24 * 3600.0
 
 T = TypeVar("T")
@@ -174,7 +175,7 @@ def load(
             ),
         ),
         seed=_first(flags.seed, table.seed),
-        results=flags.results or Path(results).expanduser(),
+        results=_folder(flags.results or results, "results"),
         cache=cache_folder(variables),
         interpreters={
             version: _interpreter(version, path, file)
@@ -195,9 +196,7 @@ def load(
 def cache_folder(variables: Mapping[str, str] = os.environ) -> Path:
     """Where environments and the guest are kept: STACKRACE_CACHE, else the user's cache folder."""
     named = variables.get("STACKRACE_CACHE")
-    return (
-        Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("stackrace")
-    )
+    return _folder(named or platformdirs.user_cache_path("stackrace"), "cache").absolute()
 
 
 def parse_threshold(text: str) -> float:
@@ -306,7 +305,11 @@ def _settings(file: Path) -> Settings:
         return Settings()
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}.") from error
-    return codec.decode_toml(text, Settings, source=file)
+    settings = codec.decode_toml(text, Settings, source=file)
+    for key, value in msgspec.to_builtins(settings.run).items():
+        if value == "":
+            raise UsageError(f"{file}: [run] {key} is empty.", fix="Leave the line out.")
+    return settings
 
 
 def _threshold(value: str | float | None, file: Path) -> float | None:
@@ -318,8 +321,25 @@ def _threshold(value: str | float | None, file: Path) -> float | None:
         raise UsageError(f"{file}: {error.what}", fix=error.fix) from error
 
 
+def _folder(text: str | Path, what: str) -> Path:
+    """A path that a file can have; UsageError where none can."""
+    name = str(text)
+    try:
+        if "\0" in name:
+            problem = "holds a zero byte"
+        elif max(len(part.encode()) for part in name.split("/")) > LONGEST_NAME:
+            problem = f"has a part of more than {LONGEST_NAME} bytes"
+        else:
+            return Path(name).expanduser()
+    except UnicodeEncodeError:
+        problem = "is not UTF-8, and would not survive in JSON"
+    except RuntimeError:
+        problem = "begins with the name of no user of this machine"
+    raise UsageError(f"The path for {what}, {name!r}, {problem}.", fix="Name another.")
+
+
 def _interpreter(version: str, path: str, file: Path) -> Path:
-    found = Path(path).expanduser()
+    found = _folder(path, f"[interpreters] {version}")
     if not found.is_absolute():
         raise UsageError(
             f"{file}: [interpreters] {version} = {path!r} is not an absolute path.",

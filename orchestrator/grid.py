@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 DATASET_BATCHES = 8  # distinct batches: the origin's 200 would not fit into one graph
 # Starting Python, importing TensorFlow, building, first call: rough, from two shared cores.
 START_S = 4.0
+MOST_JOBS = 1_000_000
 CALLS_AT_LEAST = 5  # a warm-up, three timed, and the outputs
 
 
@@ -114,6 +115,15 @@ def estimate_s(grid: Grid, selection: Selection, *, environments: int, limits: L
         for each in [grid.seconds[case.size]]
     )
     return a_round * len(selection.forms) * environments * selection.rounds
+
+
+def check_size(jobs: int, estimate_s: float) -> None:
+    """UsageError for more jobs than anybody waits for, and than a plan can hold."""
+    if jobs > MOST_JOBS:
+        raise UsageError(
+            f"No run is that long: {jobs} jobs, about {estimate_s / 86400:.0f} days of measuring.",
+            fix="A verdict needs 5 rounds at least, and 20 show differences of a few percent.",
+        )
 
 
 def too_long(grid: Grid, selection: Selection, limits: Limits) -> dict[str, float]:

@@ -64,6 +64,7 @@ for command in (
 
 def main(words: Sequence[str]) -> int:
     """Run one command line and return its exit code; StackraceError for what a user can cause."""
+    _refuse_empty(words)
     try:
         code = stackrace.main(args=list(words), prog_name="stackrace", standalone_mode=False)
     except click.exceptions.Exit as done:
@@ -77,6 +78,16 @@ def main(words: Sequence[str]) -> int:
     except click.ClickException as error:
         raise UsageError(_sentence(error)) from error
     return code if isinstance(code, int) else 0
+
+
+def _refuse_empty(words: Sequence[str]) -> None:
+    """An unset variable of a script must not pass for the default of an option."""
+    for before, word in zip(["", *words], words, strict=False):
+        if word == "":
+            option = before if before.startswith("--") else "An argument"
+            raise UsageError(f"{option} is empty.", fix="Give it a value, or leave it out.")
+        if word.startswith("--") and word.endswith("="):
+            raise UsageError(f"{word[:-1]} is empty.", fix="Give it a value, or leave it out.")
 
 
 def _no_command(error: click.exceptions.NoArgsIsHelpError) -> StackraceError:

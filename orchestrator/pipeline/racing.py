@@ -156,6 +156,7 @@ def _announce(
 ) -> None:
     """Say what is going to happen, and how long it may take."""
     estimate = grid.estimate_s(every, selection, environments=len(rows), limits=settings.limits)
+    grid.check_size(selection.jobs(len(rows)), estimate)
     log.talk(
         f"{', '.join(row.identifier for row in rows)}: "
         f"{phrases.count(selection.jobs(len(rows)), 'job')} in "

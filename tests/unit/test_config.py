@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator import config
 from orchestrator.config import Flags
-from orchestrator.errors import UsageError
+from orchestrator.errors import InputError, UsageError
 
 
 def load(
@@ -78,6 +78,42 @@ def test_bad_files_are_usage_errors(tmp_path: Path, text: str, message: str) -> 
         load(tmp_path, text)
     assert message in caught.value.what
     assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = " + "[" * 100_000, "cannot be read"),
+        ("x = " + "9" * 5000, "cannot be read"),
+        ('[run]\nreference = ""\n', r"\[run\] reference is empty"),
+        ('[run]\nmax-job-seconds = "x"\n', "max-job-seconds"),
+    ],
+)
+def test_absurd_files_are_bad_input(tmp_path: Path, text: str, message: str) -> None:
+    """What parsers stumble over, and what is empty, ends with code 2 and the file's name."""
+    with pytest.raises((UsageError, InputError), match=message) as caught:
+        load(tmp_path, text)
+    assert "stackrace.toml" in caught.value.what
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("x/" + "y" * 256, "has a part of more than 255 bytes"),
+        ("x/" + "\N{SNOWMAN}" * 86, "has a part of more than 255 bytes"),
+        ("a\udcffb", "is not UTF-8"),
+        ("a\0b", "holds a zero byte"),
+        ("~nosuchuser/x", "begins with the name of no user"),
+    ],
+)
+def test_impossible_paths_are_usage_errors(tmp_path: Path, path: str, problem: str) -> None:
+    """A folder that cannot be is refused wherever it was named."""
+    with pytest.raises(UsageError, match=f"path for results, .* {problem}"):
+        load(tmp_path, flags=Flags(results=Path(path)))
+    with pytest.raises(UsageError, match=f"path for results, .* {problem}"):
+        load(tmp_path, STACKRACE_RESULTS=path)
+    with pytest.raises(UsageError, match=f"path for cache, .* {problem}"):
+        load(tmp_path, STACKRACE_CACHE=path)
 
 
 def test_file_that_is_not_text(tmp_path: Path) -> None:
