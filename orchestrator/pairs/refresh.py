@@ -9,6 +9,7 @@ import json
 import re
 import sys
 import urllib.request
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from packaging.specifiers import SpecifierSet
@@ -23,7 +24,7 @@ from packaging.version import Version
 from orchestrator.pairs.releases import RELEASES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
 INDEX = "https://pypi.org/simple"
 _OLDEST = {"tensorflow": Version("1.14"), "keras": Version("2.2"), "tf-keras": Version("2.14")}
@@ -37,23 +38,23 @@ _HEADER = """\
 File = dict[str, Any]
 
 
-def main(index: str) -> None:
-    """Write the file."""
-    small = set(_wheels(_files(index, "tensorflow-cpu")))
+def table(files: Callable[[str], list[File]]) -> str:
+    """The text of the file; `files` gives the index's files of a package."""
+    small = set(_wheels(files("tensorflow-cpu")))
     lines = [_HEADER, "[tensorflow]"]
-    for version, files in sorted(_wheels(_files(index, "tensorflow")).items()):
-        pythons = ", ".join(f'"{python}"' for python in _PYTHONS if _tag(python) in _tags(files))
+    for version, found in sorted(_wheels(files("tensorflow")).items()):
+        pythons = ", ".join(f'"{python}"' for python in _PYTHONS if _tag(python) in _tags(found))
         if version >= _OLDEST["tensorflow"] and pythons:
             cpu = ", cpu = true" if version in small else ""
-            lines.append(f'"{version}" = {{ date = "{_day(files)}", pythons = [{pythons}]{cpu} }}')
+            lines.append(f'"{version}" = {{ date = "{_day(found)}", pythons = [{pythons}]{cpu} }}')
     for name in ("keras", "tf-keras"):
         lines += ["", f"[{name}]"]
-        for version, files in sorted(_pure(_files(index, name)).items()):
+        for version, found in sorted(_pure(files(name)).items()):
             if version >= _OLDEST[name]:
-                needs = SpecifierSet(files[0].get("requires-python") or "")
+                needs = SpecifierSet(found[0].get("requires-python") or "")
                 oldest = next(python for python in _PYTHONS if needs.contains(python))
-                lines.append(f'"{version}" = {{ date = "{_day(files)}", python = "{oldest}" }}')
-    RELEASES.write_text("\n".join(lines) + "\n", encoding="utf-8")
+                lines.append(f'"{version}" = {{ date = "{_day(found)}", python = "{oldest}" }}')
+    return "\n".join(lines) + "\n"
 
 
 def _files(index: str, name: str) -> list[File]:
@@ -110,4 +111,5 @@ def _day(files: Iterable[File]) -> str:
 
 
 if __name__ == "__main__":
-    main(*(sys.argv[1:] or [INDEX]))
+    served = partial(_files, *(sys.argv[1:] or [INDEX]))
+    RELEASES.write_text(table(served), encoding="utf-8")

@@ -6,11 +6,13 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from orchestrator import matrix
 from orchestrator.environments import locks
 from orchestrator.errors import EnvironmentFailedError
+from orchestrator.process import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,7 +20,8 @@ if TYPE_CHECKING:
     from orchestrator.model.names import Variant
 
 ROWS = matrix.load().rows
-EVERY = [(identifier, variant) for identifier in ROWS for variant in locks.VARIANTS]
+EVERY = [(identifier, variant) for identifier, row in ROWS.items() for variant in row.packages]
+OF_KERAS = r"tensorflow(-cpu|-gpu)?|keras|tf-keras|torch"  # TensorFlow 2.12 itself needs jax
 
 
 @pytest.mark.parametrize(("identifier", "variant"), EVERY)
@@ -26,9 +29,10 @@ def test_lock_pins_what_its_row_asks_for(identifier: str, variant: Variant) -> N
     """Every row has a lock for each variant, with exactly its packages."""
     row = ROWS[identifier]
     pins = locks.read(row, variant).pins
-    assert set(row.packages[variant]) <= {f"{name}=={pins[name]}" for name in pins}
-    frameworks = {name for name in pins if re.fullmatch(r"tensorflow(-cpu|-gpu)?|keras", name)}
-    assert {pin.split("==")[0] for pin in row.packages[variant]} == frameworks
+    asked = dict(re.sub(r"\[.*\]", "", pin).split("==") for pin in row.packages[variant])
+    assert asked == {name: pins.get(name) for name in asked}
+    frameworks = {name for name in pins if re.fullmatch(OF_KERAS, name)}
+    assert {name for name in asked if re.fullmatch(OF_KERAS, name)} == frameworks
 
 
 @pytest.mark.parametrize(("identifier", "variant"), EVERY)
@@ -42,7 +46,7 @@ def test_every_line_is_a_pin_or_a_hash(identifier: str, variant: Variant) -> Non
         if line.startswith(" "):
             assert re.fullmatch(r"    --hash=sha256:[0-9a-f]{64}( \\)?", line)
         else:
-            assert re.fullmatch(r"[a-z0-9][a-z0-9-]*==[0-9a-z.]+ \\", line)
+            assert re.fullmatch(r"[a-z0-9][a-z0-9.-]*(\[[a-z,-]+\])?==[0-9a-z.+]+ \\", line)
             assert following.startswith("    --hash=")
 
 
@@ -81,6 +85,7 @@ class Resolver:
         self.commands: list[list[str]] = []
         self.constraints: list[str] = []
         self.old: list[str] = []
+        self.excluded: list[str] = []
 
     def __call__(
         self,
@@ -98,6 +103,7 @@ class Resolver:
         wanted = out.with_name("in")
         self.commands.append(words)
         self.old.append(out.read_text(encoding="utf-8") if out.exists() else "")
+        self.excluded.append(out.with_name("excluded").read_text(encoding="utf-8"))
         self.constraints.append(out.with_name("constraints").read_text(encoding="utf-8"))
         out.write_text(wanted.read_text(encoding="utf-8"), encoding="utf-8")
         return ""
@@ -133,3 +139,124 @@ def test_locks_keep_what_holds(tmp_path: Path) -> None:
     resolver = Resolver()
     assert [] == compile_tf20(tmp_path, resolver)
     assert old == resolver.old[0]
+
+
+def test_no_second_tensorflow_comes_in() -> None:
+    """tf-keras asks for `tensorflow`: no lock has it beside tensorflow-cpu."""
+    for identifier in ROWS:
+        pins = locks.read(ROWS[identifier], "cpu").pins
+        assert not {"tensorflow", "tensorflow-cpu"} <= set(pins)
+
+
+@pytest.mark.parametrize(
+    ("packages", "expected"),
+    [
+        (("tensorflow-cpu==2.18.1", "tf-keras==2.18.0"), "tensorflow"),
+        (("tensorflow[and-cuda]==2.18.1", "tf-keras==2.18.0"), ""),
+        (("tf-nightly==2.23.0.dev1", "keras==3.15.1"), "keras-nightly"),
+        (("tf-nightly==2.23.0.dev1", "keras-nightly==3.16.0.dev1"), ""),
+    ],
+)
+def test_packages_that_share_a_folder_exclude_each_other(
+    tmp_path: Path, packages: tuple[str, ...], expected: str
+) -> None:
+    """What another package asks for under another name is left out when it is resolved."""
+    resolver = Resolver()
+    row = msgspec.structs.replace(OWN, packages={"cpu": packages})
+    locks.read(row, "cpu", own=tmp_path, run=resolver)
+    assert [expected] == resolver.excluded
+
+
+OWN = msgspec.structs.replace(
+    ROWS["tf29"],
+    identifier="tf2.9.1",
+    tensorflow="2.9.1",
+    packages={"cpu": ("tensorflow-cpu==2.9.1", "keras==2.9.0")},
+    constraints=("protobuf<3.21",),
+    spec="tensorflow==2.9.1",
+)
+
+
+def test_an_own_row_is_resolved_once(tmp_path: Path) -> None:
+    """The lock of a pair on the fly is made in the user's folder, kept, and used again."""
+    resolver, said = Resolver(), list[str]()
+    own = tmp_path / "cache" / "locks"
+    python = Path("/pythons/3.7")
+    first = locks.read(OWN, "cpu", own=own, python=python, say=said.append, run=resolver)
+    second = locks.read(OWN, "cpu", own=own, python=python, say=said.append, run=resolver)
+    assert first == second
+    assert 1 == len(resolver.commands)
+    assert ["tf2.9.1: resolving TensorFlow 2.9.1, Keras 2.9.0 for cpu, Python 3.7."] == said
+    assert [first.path] == list(own.iterdir())
+    assert "tensorflow-cpu==2.9.1\nkeras==2.9.0" in first.text
+    assert ["protobuf<3.21"] == resolver.constraints
+
+
+def test_an_own_row_without_an_interpreter(tmp_path: Path) -> None:
+    """A container brings its own Python: its version is enough to resolve for."""
+    resolver = Resolver()
+    locks.read(OWN, "cpu", own=tmp_path, run=resolver)
+    (command,) = resolver.commands
+    assert "3.7" == command[command.index("--python-version") + 1]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"python": "3.8"},
+        {"constraints": ()},
+        {"packages": {"cpu": ("tensorflow==2.9.1",)}},
+    ],
+)
+def test_a_changed_row_gets_another_lock(tmp_path: Path, change: dict[str, object]) -> None:
+    """A run that was made with the old lock still finds it."""
+    old = locks.read(OWN, "cpu", own=tmp_path, run=Resolver())
+    new = locks.read(msgspec.structs.replace(OWN, **change), "cpu", own=tmp_path, run=Resolver())
+    assert old.path != new.path
+    assert old.path.exists()
+
+
+def test_a_copy_of_an_own_row_shares_its_lock(tmp_path: Path) -> None:
+    """A pair raced against itself is resolved once."""
+    copy = msgspec.structs.replace(OWN, identifier="tf2.9.1-2", lock="tf2.9.1")
+    resolver = Resolver()
+    first = locks.read(OWN, "cpu", own=tmp_path, run=resolver)
+    assert first == locks.read(copy, "cpu", own=tmp_path, run=resolver)
+
+
+def test_a_row_without_a_build_says_so(tmp_path: Path) -> None:
+    """A row of the user's may have no GPU build."""
+    with pytest.raises(EnvironmentFailedError, match=r"tf2\.9\.1 has no build for gpu"):
+        locks.read(OWN, "gpu", own=tmp_path, run=Resolver())
+
+
+def test_versions_that_do_not_fit_together(tmp_path: Path) -> None:
+    """What uv answers is told as a cause, its words stay in a log, and no lock is left."""
+
+    def conflict(
+        command: Sequence[str | Path],
+        *,
+        env: Mapping[str, str],
+        log: Path,
+        timeout_s: float,
+        cwd: Path | None = None,
+    ) -> str:
+        del command, env, timeout_s, cwd
+        said = (
+            "error: No solution found when resolving dependencies\n"
+            "  cause: Because tf-keras==2.18.0 depends on numpy<2 and you require numpy>=2"
+        )
+        log.write_text(said, encoding="utf-8")
+        raise ToolError(["uv"], "ended with exit code 1", said)
+
+    with pytest.raises(EnvironmentFailedError, match="do not fit together") as caught:
+        locks.read(OWN, "cpu", own=tmp_path, run=conflict)
+    assert "(tf-keras==2.18.0)" in caught.value.what
+    (log,) = tmp_path.iterdir()
+    assert str(log) in caught.value.fix
+
+
+def test_the_newest_of_a_package(tmp_path: Path) -> None:
+    """A nightly's version is what the index resolves it to today."""
+    pins = locks.newest("tf-nightly==1", python=Path("/p"), folder=tmp_path, run=Resolver())
+    assert {"tf-nightly": "1"} == pins
