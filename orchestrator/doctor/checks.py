@@ -87,7 +87,7 @@ def _pythons(rows: Sequence[Row], facts: Facts) -> Iterator[Check]:
             text = f"not here; will be downloaded for {using} when it is needed"
             yield Check(subject=subject, level="warning", text=text, fix=get)
         else:
-            text = f"not here, and {using} need it"
+            text = f"not here, and needed for {using}"
             yield Check(subject=subject, level="cannot", text=text, fix=get)
 
 

@@ -14,7 +14,7 @@ import pynvml
 from orchestrator.errors import EnvironmentFailedError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
 
@@ -107,7 +107,7 @@ class Nvml(Protocol):
     def nvmlDeviceGetCurrentClocksThrottleReasons(self, handle: Any) -> int:  # noqa: ANN401
         """A bit mask; the name is the one that old drivers know."""
 
-    def nvmlDeviceGetComputeRunningProcesses(self, handle: Any) -> list[Process]:  # noqa: ANN401
+    def nvmlDeviceGetComputeRunningProcesses(self, handle: Any) -> Sequence[Process]:  # noqa: ANN401
         """Processes with a CUDA context."""
 
     def nvmlDeviceGetMigMode(self, handle: Any) -> tuple[int, int]:  # noqa: ANN401 - opaque
