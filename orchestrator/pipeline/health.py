@@ -8,6 +8,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
+import msgspec
+
 from orchestrator import containers, doctor, gpus, host
 from orchestrator.environments import cache, interpreters, locks
 from orchestrator.errors import StackraceError
@@ -17,13 +19,14 @@ from orchestrator.model.names import Device, Variant
 from orchestrator.pipeline import choosing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from orchestrator.config import Config
     from orchestrator.environments.interpreters import Interpreter
     from orchestrator.model.container import Engine
     from orchestrator.model.matrix import Row
     from orchestrator.model.names import Backend
+    from orchestrator.model.record import Host
 
 DEVICES: tuple[Device, ...] = get_args(Device)
 VARIANTS: tuple[Variant, ...] = get_args(Variant)
@@ -50,6 +53,14 @@ def examine(
         cells=cells,
         facts=facts,
     )
+
+
+def with_gpus(machine: Host, uuids: Collection[str], nvml: gpus.Nvml | None = None) -> Host:
+    """The machine as records keep it, with what those of its GPUs are that a run uses."""
+    if not uuids:
+        return machine
+    used = tuple(gpu.lasting() for gpu in gpus.find(nvml) if gpu.uuid in uuids)
+    return msgspec.structs.replace(machine, gpus=used)
 
 
 def gather(

@@ -31,7 +31,7 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.model import attempts, phrases
-from orchestrator.pipeline import devices, preparing, reading
+from orchestrator.pipeline import devices, health, preparing, reading
 from orchestrator.report import words
 from orchestrator.store import RunFolder, storage_errors
 
@@ -187,7 +187,7 @@ def _measure(
     *,
     preparing_s: float,
 ) -> int:
-    machine = host.facts()
+    machine = health.with_gpus(host.facts(), planned.gpus)
     loads: list[float] = []
 
     def measure(job: Job, *, attempt: int) -> Record:
@@ -199,7 +199,13 @@ def _measure(
         before = host.load()
         loads.append(before.load_1m)
         execution = local.execute(
-            job, case, plan=planned, attempt=attempt, folder=folder, environments=prepared
+            job,
+            case,
+            plan=planned,
+            attempt=attempt,
+            folder=folder,
+            environments=prepared,
+            say=log.talk,
         )
         return record.make(
             job,
