@@ -96,10 +96,10 @@ def prepare(
         }
 
 
-def image_row(
-    identifier: str,
+def describe(
     reference: str,
     *,
+    identifier: str,
     engine: Engine,
     guest: Path,
     options: Options,
