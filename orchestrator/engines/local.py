@@ -6,7 +6,7 @@ import os
 import shutil
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -30,9 +30,29 @@ ROOM_FILES = 10  # nor are fewer free inodes than this
 SAY_S = 60.0
 
 
-def room(path: Path) -> int:
+class Volume(Protocol):
+    """A file system, as statvfs shows it."""
+
+    @property
+    def f_files(self) -> int:
+        """Inodes that there can be."""
+
+    @property
+    def f_favail(self) -> int:
+        """Those that this user can still have."""
+
+    @property
+    def f_bavail(self) -> int:
+        """Blocks that this user can still have."""
+
+    @property
+    def f_frsize(self) -> int:
+        """Bytes of one block."""
+
+
+def room(path: Path, *, statvfs: Callable[[Path], Volume] = os.statvfs) -> int:
     """Bytes that can still be written; none where the file system takes no more files."""
-    found = os.statvfs(path)
+    found = statvfs(path)
     # File systems that make inodes as they need them, such as btrfs, say that they have none.
     if found.f_files and found.f_favail < ROOM_FILES:
         return 0

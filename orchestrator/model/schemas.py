@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from orchestrator.model.health import HEALTH_SCHEMA, Health
 from orchestrator.model.plan import PLAN_SCHEMA, Plan
 from orchestrator.model.record import RECORD_SCHEMA, Record
 from orchestrator.model.request import REQUEST_SCHEMA, Request
@@ -24,6 +25,7 @@ PUBLISHED: Mapping[str, type[msgspec.Struct]] = {
     RESULT_SCHEMA: Result,
     RECORD_SCHEMA: Record,
     SUMMARY_SCHEMA: Summary,
+    HEALTH_SCHEMA: Health,
 }
 
 

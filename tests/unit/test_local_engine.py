@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
@@ -101,3 +101,30 @@ def test_disk_that_fills_while_starting(tmp_path: Path) -> None:
     """A full disk is named, whichever file met it first."""
     with pytest.raises(StorageError, match="disk is full"):
         execute(tmp_path, Fake(error=OSError(errno.ENOSPC, "No space left on device")))
+
+
+class Volume(NamedTuple):
+    """What statvfs says of a disk."""
+
+    f_files: int
+    f_favail: int
+    f_bavail: int = 1000
+    f_frsize: int = 4096
+
+
+@pytest.mark.parametrize(
+    ("volume", "room"),
+    [
+        (Volume(f_files=10**6, f_favail=10**5), 4_096_000),
+        (Volume(f_files=10**6, f_favail=0), 0),
+        (Volume(f_files=0, f_favail=0), 4_096_000),  # btrfs has no fixed number
+    ],
+)
+def test_disk_without_inodes_has_no_room(tmp_path: Path, volume: Volume, room: int) -> None:
+    """Bytes are of no use where no file can be made."""
+    assert room == local.room(tmp_path, statvfs=lambda _: volume)
+
+
+def test_room_on_a_real_disk(tmp_path: Path) -> None:
+    """The disk of this test has room for it."""
+    assert local.room(tmp_path) > local.ROOM_BYTES

@@ -11,7 +11,7 @@ from orchestrator import record
 from orchestrator.model import codec
 from orchestrator.model.execution import Execution
 from orchestrator.model.record import Instant, Load
-from orchestrator.model.result import Failure
+from orchestrator.model.result import Failure, Proof
 from tests import factories
 
 if TYPE_CHECKING:
@@ -174,3 +174,44 @@ def test_cell_known_to_be_impossible() -> None:
     )
     assert ("unsupported", "no eager here") == (made.outcome, message(made))
     assert made.result is None
+
+
+def test_lost_engine_is_done_again() -> None:
+    """Nobody knows how a job ended whose engine went away: it is measured again."""
+    made = of(exit_code=None, lost="Docker Engine went away while the job ran")
+    assert ("environment_error", "lost_engine") == (
+        made.outcome,
+        made.failure and made.failure.kind,
+    )
+    assert message(made) == "Docker Engine went away while the job ran"
+    assert made.redoable
+
+
+def test_failure_on_a_lost_engine_is_the_engines() -> None:
+    """What the guest complains of while its GPU falls off the bus is no property of the cell."""
+    failure = Failure(kind="exception", message="CUDA_ERROR_UNKNOWN")
+    result = factories.result([], outcome="failed", failure=failure)
+    made = of(result=said(result), lost="The GPU GPU-1 stopped answering while the job ran.")
+    assert made.outcome == "environment_error"
+    assert made.redoable
+
+
+def test_whole_result_outlives_its_engine() -> None:
+    """A job that had measured everything when the engine went away has measured it."""
+    assert of(result=said(factories.result([0.1])), lost="gone").outcome == "ok"
+
+
+def test_broken_environment_is_named() -> None:
+    """Imports that fail are the environment's fault, and the message says what to delete."""
+    failure = Failure(kind="import", message="No module named 'numpy'")
+    result = factories.result([], outcome="environment_error", failure=failure)
+    made = of(result=said(result), mend="Delete /cache/tf114: it is then made again.")
+    assert message(made) == ("No module named 'numpy'\nDelete /cache/tf114: it is then made again.")
+    other = factories.result([], outcome="failed", failure=failure)
+    assert message(of(result=said(other), mend="Delete it.")) == "No module named 'numpy'"
+
+
+def test_proof_of_a_cpu_case_is_left_alone() -> None:
+    """Only what was to run on a GPU has to prove it."""
+    result = factories.result([0.1], proof=Proof(device="cpu", how="no GPU"))
+    assert ("ok", result) == (of(result=said(result)).outcome, of(result=said(result)).result)
