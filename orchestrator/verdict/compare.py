@@ -221,7 +221,7 @@ def _origin_percent(cells: Cells, pair: Pairing, candidate: Side, reference: Sid
 
 def _age(cells: Cells, cell: int) -> tuple[Version, Version]:
     tensorflow, keras = cells.version[cell]
-    return Version(tensorflow), Version(keras)
+    return Version(tensorflow or "0"), Version(keras or "0")  # JAX has no TensorFlow, 2.5 no Keras
 
 
 def _gaps(frame: pd.DataFrame) -> tuple[Gap, ...]:
