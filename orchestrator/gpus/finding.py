@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pynvml
 
-from orchestrator.gpus.nvml import LOST, THROTTLES, Nvml, ask, library, lost
+from orchestrator.gpus.nvml import LOST, THROTTLES, Nvml, ask, library, lost, processes
 from orchestrator.model.gpu import Gpu, GpuProcess, GpuState
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def _device(nvml: Nvml, handle: Any, **facts: Any) -> Gpu:  # noqa: ANN401 - opa
                 name=ask(nvml.nvmlSystemGetProcessName, process.pid) or "unknown",
                 bytes_used=process.usedGpuMemory,
             )
-            for process in ask(nvml.nvmlDeviceGetComputeRunningProcesses, handle) or ()
+            for process in processes(nvml, handle) or ()
         ),
         state=read_state(nvml, handle),
         **facts,

@@ -110,6 +110,9 @@ class Nvml(Protocol):
     def nvmlDeviceGetComputeRunningProcesses(self, handle: Any) -> Sequence[Process]:  # noqa: ANN401
         """Processes with a CUDA context."""
 
+    def nvmlDeviceGetComputeRunningProcesses_v2(self, handle: Any) -> Sequence[Process]:  # noqa: ANN401
+        """The same of drivers before 510, which do not have the function above."""
+
     def nvmlDeviceGetMigMode(self, handle: Any) -> tuple[int, int]:  # noqa: ANN401 - opaque
         """Whether MIG is on now, and after the next reset."""
 
@@ -137,6 +140,14 @@ def ask(question: Callable[..., T], *arguments: Any) -> T | None:  # noqa: ANN40
         if error.value in LOST:
             raise
         return None
+
+
+def processes(nvml: Nvml, handle: Any) -> Sequence[Process] | None:  # noqa: ANN401 - opaque
+    """Who has a CUDA context on a GPU; None where that is not told."""
+    try:
+        return ask(nvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    except pynvml.NVMLLibraryMismatchError:
+        return ask(nvml.nvmlDeviceGetComputeRunningProcesses_v2, handle)
 
 
 def lost(name: str) -> EnvironmentFailedError:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pynvml
 
 from orchestrator.gpus.finding import connected, read_state
-from orchestrator.gpus.nvml import Nvml, ask, library, lost
+from orchestrator.gpus.nvml import Nvml, library, lost, processes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -106,7 +106,7 @@ class Watcher:
         """Bytes by pid over all GPUs."""
         found: dict[int, int | None] = {}
         for handle in self._handles.values():
-            listed = ask(self._nvml.nvmlDeviceGetComputeRunningProcesses, handle)
+            listed = processes(self._nvml, handle)
             if listed is None:
                 self._lists = False
             for process in listed or ():

@@ -118,11 +118,13 @@ class FakeNvml:
         driver: str = "570.86.15",
         cuda: int = 12080,
         fails: int | None = None,
+        old: bool = False,  # a driver before 510
     ) -> None:
         self.devices = devices
         self.driver = driver
         self.cuda = cuda
         self.fails = fails
+        self.old = old
         self.begun = 0
 
     def nvmlInit(self) -> None:
@@ -197,6 +199,11 @@ class FakeNvml:
         return self._whole(handle, "throttle").throttle
 
     def nvmlDeviceGetComputeRunningProcesses(self, handle: Any) -> list[Process]:  # noqa: ANN401
+        if self.old:
+            raise pynvml.NVMLLibraryMismatchError("Unversioned function called")
+        return list(self._answers(handle, "processes").processes)
+
+    def nvmlDeviceGetComputeRunningProcesses_v2(self, handle: Any) -> list[Process]:  # noqa: ANN401
         return list(self._answers(handle, "processes").processes)
 
     def nvmlDeviceGetMigMode(self, handle: Any) -> tuple[int, int]:  # noqa: ANN401 - opaque

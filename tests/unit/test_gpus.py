@@ -284,6 +284,18 @@ def test_process_of_unknown_size() -> None:
     assert "process 8 (unknown)" == gpus.busy(gpu)
 
 
+def test_driver_that_lacks_new_functions() -> None:
+    """Processes are listed by drivers before 510 too, which pynvml calls by another name."""
+    used = nvml.gtx1080()
+    used.processes = [nvml.Process(8, nvml.GIB)]
+    fake = nvml.FakeNvml(used, driver="470.82.01", cuda=11040, old=True)
+    (gpu,) = gpus.find(fake)
+    assert [8] == [process.pid for process in gpu.processes]
+    with gpus.Watcher([used.uuid], nvml=fake) as watcher:
+        used.processes.append(nvml.Process(9, 2 * nvml.GIB))
+    assert 2 * nvml.GIB == watcher.gpu_bytes
+
+
 def test_idle_gpu_is_free() -> None:
     """What the driver keeps for itself is nobody's."""
     gpus.refuse_busy(gpus.find(nvml.FakeNvml(nvml.h200(), nvml.gtx1080())))
