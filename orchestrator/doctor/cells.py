@@ -102,8 +102,13 @@ def _problem(level: Level, reason: str, fix: str, *, lasting: bool = False) -> P
 
 
 def _worst(row: Row, device: Device, backend: Backend, problems: Iterator[Problem]) -> HealthCell:
-    facts = max(problems, key=lambda problem: RANK[problem["level"]], default={})
+    facts = max(problems, key=_weight, default={})
     return HealthCell(environment=row.identifier, backend=backend, device=device, **facts)
+
+
+def _weight(problem: Problem) -> tuple[int, bool]:
+    """What passes is told only where nothing is that stays."""
+    return RANK[problem["level"]], problem["lasting"]
 
 
 def _problems(row: Row, device: Device, backend: Backend, facts: Facts) -> Iterator[Problem]:
@@ -127,6 +132,11 @@ def _on_gpu(row: Row, backend: Backend, facts: Facts, *, every: bool) -> Iterato
     if not gpus:
         yield _problem("cannot", facts.gpu_problem or NO_GPU, GET_DRIVER, lasting=True)
         return
+    if backend == "existing":
+        return  # what was built into it, only its owner knows
+    verdicts = [_on(row, gpu) for gpu in gpus]
+    pick = max if every else min
+    yield pick(verdicts, key=_weight)
     if row.cuda is not None and not row.cuda.from_wheels and backend == "venv":
         yield _problem(
             "cannot",
@@ -135,11 +145,6 @@ def _on_gpu(row: Row, backend: Backend, facts: Facts, *, every: bool) -> Iterato
             "Use --backend container, or --device cpu.",
             lasting=True,
         )
-    if backend == "existing":
-        return  # what was built into it, only its owner knows
-    verdicts = [_on(row, gpu) for gpu in gpus]
-    pick = max if every else min
-    yield pick(verdicts, key=lambda problem: RANK[problem["level"]])
 
 
 def _on(row: Row, gpu: Gpu) -> Problem:

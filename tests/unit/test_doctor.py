@@ -170,6 +170,16 @@ def test_pair_of_cuda_10_in_a_venv() -> None:
     assert "ok" == cell("tf20", here, backend="container").level
 
 
+def test_no_advice_that_does_not_help() -> None:
+    """Where no backend can help, the GPU is the reason: nobody is sent to containers in vain."""
+    refused = cell("tf20", facts(nvml.rtx3090()), backend="venv")
+    assert refused.reason == (
+        "CUDA 10.0 has no code for NVIDIA GeForce RTX 3090 (compute capability 8.6): its "
+        "libraries are older than this GPU"
+    )
+    assert "--backend" not in refused.fix
+
+
 def test_no_gpu_at_all() -> None:
     """Without a GPU there is one reason, whatever the row."""
     refused = cell("tf114", facts())
@@ -213,6 +223,9 @@ def test_blockers_of_a_run() -> None:
     """Hopeless cells, and only they, by identifier and device, each with its own reason."""
     rows: list[Row] = [ROWS[name] for name in ("tf114", "tf210", "tf218")]
     blocked = doctor.blockers(rows, ["cpu", "gpu"], "venv", Facts(gpus=found(nvml.h200())))
+    assert {("tf114", "gpu")} == blocked.keys()
+    assert "CUDA 10.0 has no code for NVIDIA H200" in blocked["tf114", "gpu"]
+    blocked = doctor.blockers(rows, ["gpu"], "venv", Facts(gpus=found(nvml.gtx1080())))
     assert {("tf114", "gpu")} == blocked.keys()
     assert "in containers only" in blocked["tf114", "gpu"]
 
@@ -379,6 +392,6 @@ def test_text_of_the_answer() -> None:
     assert ["tf210", "ok", "warning", "ok", "warning"] in table
     assert ["tf218", "ok", "ok", "ok", "ok"] in table
     assert ["tf114", "ok", "cannot", "ok", "cannot"] in table
-    assert "  tf114, tf20 (container gpu)" in lines
+    assert "  tf114, tf20 (venv gpu, container gpu)" in lines
     assert 100 >= max(len(line) for line in lines)
     assert [line.rstrip() for line in lines] == lines
