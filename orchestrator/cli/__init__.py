@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orchestrator import __version__
-from orchestrator.cli import doctor, listing, racing, reading
+from orchestrator.cli import cleaning, doctor, listing, racing, reading
 from orchestrator.errors import StackraceError, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ for command in (
     listing.list_command,
     doctor.doctor,
     racing.prepare,
+    cleaning.clean,
     racing.run,
     reading.status,
     reading.merge,

@@ -6,12 +6,14 @@ probed. So a folder with the right name is whole, whatever interrupted its build
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
+import os
 import shutil
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import IO, TYPE_CHECKING, Final, Literal
 from uuid import uuid4
 
 import filelock
@@ -36,6 +38,9 @@ MANIFEST_SCHEMA: Final = "stackrace.environment/1"
 FORMAT = 1
 _DIGITS = 12
 _WAIT_S = 0.5
+
+# Open as long as this process lives: the kernel then lets go of their locks.
+_uses: list[IO[bytes]] = []
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,12 +78,15 @@ class Slot:
 
         Nothing is started: the manifest is read, and its interpreter must still be there.
         """
+        return self.made() if (self.folder / "bin" / "python").exists() else None
+
+    def made(self) -> Manifest | None:
+        """The manifest of what was finished here once, whether it still works or not."""
         path = _manifest_path(self.folder)
         try:
-            found = codec.decode(path.read_bytes(), Manifest, source=path, schema=MANIFEST_SCHEMA)
+            return codec.decode(path.read_bytes(), Manifest, source=path, schema=MANIFEST_SCHEMA)
         except (OSError, InputError):
             return None
-        return found if (self.folder / "bin" / "python").exists() else None
 
     @contextmanager
     def claimed(
@@ -100,6 +108,34 @@ class Slot:
             yield
         finally:
             lock.release()
+
+    def use(self) -> None:
+        """Say, until this process ends, that it uses the environment: nobody removes it then."""
+        with suppress(OSError):  # a cache that cannot be written is not cleaned either
+            self.environments.mkdir(parents=True, exist_ok=True)
+            mark = self.use_mark.open("ab")
+            _uses.append(mark)
+            fcntl.flock(mark, fcntl.LOCK_SH)
+            os.utime(self.use_mark)
+
+    @property
+    def use_mark(self) -> Path:
+        """Locked by those that use the environment; its time is that of the last use."""
+        return self.environments / f".{self.name}.use"
+
+    @contextmanager
+    def unused(self) -> Iterator[bool]:
+        """Hold the environment against builds and uses; false when somebody is at either."""
+        lock = filelock.FileLock(self.environments / f".{self.name}.lock")
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(lock.acquire(timeout=0))
+                mark = stack.enter_context(self.use_mark.open("ab"))
+                fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except (filelock.Timeout, BlockingIOError):
+                yield False
+            else:
+                yield True
 
     @contextmanager
     def building(self) -> Iterator[Path]:

@@ -43,6 +43,8 @@ def obtain(
     jobs, failures = _jobs(rows, variant, options, say)
     # Copies of a row share one environment, and a cached one costs nothing.
     distinct = {job.slot.name: job for job in jobs.values()}
+    for job in distinct.values():
+        job.slot.use()
     missing = [job for job in distinct.values() if job.slot.manifest() is None]
     if missing and not failures:
         with storage_errors(options.cache, fix=NAME_CACHE):
