@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
+
+from orchestrator import doctor, gpus, log
+from orchestrator.errors import EnvironmentFailedError
+from orchestrator.model.health import Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -43,14 +48,130 @@ class Choice:
         return all((identifier, device) in self.against for device in self.devices)
 
 
-def choose(found: Sequence[Wanted], settings: Config) -> Choice:
-    """The devices that were asked for, and what this machine can run on them."""
-    del found
-    return Choice(devices=settings.devices or ("cpu",))
+def choose(found: Sequence[Wanted], settings: Config, *, nvml: gpus.Nvml | None = None) -> Choice:
+    """The devices that were asked for, and what this machine can run on them.
+
+    Without a word about devices: the GPU, where one is free and every environment runs on it, else
+    the CPU; why is told. Raises EnvironmentFailedError when nothing of it can run here, UsageError
+    for a GPU that is not there.
+    """
+    survey = gpus.survey(nvml)
+    wanted = settings.devices or (("gpu",) if settings.gpus != "auto" else None)
+    if wanted is None:
+        return _default(found, survey)
+    choice = Choice(devices=wanted)
+    if "gpu" in wanted and survey.gpus:
+        chosen = _chosen(found, survey.gpus, settings.gpus)
+        log.talk(f"GPU: {', '.join(_title(gpu) for gpu in chosen)}.")
+        choice = replace(choice, gpus=chosen)
+    return _judged(found, choice, survey)
 
 
 @contextmanager
-def held(uuids: Sequence[str], settings: Config) -> Iterator[None]:
-    """Hold the GPUs against other runs."""
-    del uuids, settings
-    yield
+def held(
+    uuids: Sequence[str], settings: Config, *, nvml: gpus.Nvml | None = None
+) -> Iterator[None]:
+    """Hold these GPUs against other runs, and refuse them while somebody else is on one."""
+    if not uuids:
+        yield
+        return
+    with gpus.lock(uuids, wait_s=settings.wait_lock_s, say=log.talk):
+        here = {gpu.uuid: gpu for gpu in gpus.find(nvml)}
+        for uuid in uuids:
+            if uuid not in here:
+                raise EnvironmentFailedError(
+                    f"The GPU {uuid} of this run is not here.",
+                    why="It was planned on another machine, or the GPU or MIG device is gone.",
+                    fix="`nvidia-smi -L` lists what is here. Go on where the run was started.",
+                )
+        gpus.refuse_busy(here[uuid] for uuid in uuids)
+        yield
+
+
+def _default(found: Sequence[Wanted], survey: gpus.Survey) -> Choice:
+    on_cpu = _judged(found, Choice(devices=("cpu",)), survey)
+    if not survey.gpus:
+        if survey.problem:
+            log.warn(f"On the CPU: {survey.problem}.")
+        return on_cpu
+    try:
+        chosen = gpus.choose(survey.gpus, against=partial(_first_against, found))
+    except EnvironmentFailedError as error:
+        why = error.why.splitlines()
+        log.talk(f"On the CPU: {error.what} {' '.join(why)} Ask for a GPU with --device gpu.")
+        return on_cpu
+    log.talk(f"On the GPU {_title(chosen[0])}, which every environment runs on.")
+    return _judged(found, Choice(devices=("gpu",), gpus=chosen), survey)
+
+
+def _chosen(found: Sequence[Wanted], here: Sequence[Gpu], named: str) -> tuple[Gpu, ...]:
+    """The GPUs for `--gpus`; `auto` is a free one that suits every environment, or else some."""
+    if named == "auto":
+        for against in (_first_against, _every_against):
+            with suppress(EnvironmentFailedError):
+                return gpus.choose(here, against=partial(against, found))
+    return gpus.choose(here, named)
+
+
+def _first_against(found: Sequence[Wanted], gpu: Gpu) -> str | None:
+    return next((reason for reason in _all_against(found, gpu) if reason), None)
+
+
+def _every_against(found: Sequence[Wanted], gpu: Gpu) -> str | None:
+    reasons = _all_against(found, gpu)
+    return None if None in reasons else next(iter(reasons), None)
+
+
+def _all_against(found: Sequence[Wanted], gpu: Gpu) -> list[str | None]:
+    """For each environment, why it cannot run on this GPU, or None."""
+    against = _against(found, ("gpu",), _facts((gpu,), ""))
+    return [against.get((item.row.identifier, "gpu")) for item in found]
+
+
+def _judged(found: Sequence[Wanted], choice: Choice, survey: gpus.Survey) -> Choice:
+    """The choice with what cannot run; EnvironmentFailedError when that is everything."""
+    facts = _facts(choice.gpus, survey.problem)
+    against = _against(found, choice.devices, facts)
+    judged = replace(
+        choice,
+        against=against,
+        slow=doctor.slow_starts([item.row for item in found if not item.source], facts),
+    )
+    names = [item.row.identifier for item in found]
+    if found and all(judged.hopeless(name) for name in names):
+        raise EnvironmentFailedError(
+            "Nothing of this can run here.",
+            why="\n".join(
+                f"{name} on the {device}: {reason}" for (name, device), reason in against.items()
+            ),
+            fix=f"stackrace doctor {' '.join(names)}",
+        )
+    for (name, device), reason in against.items():
+        log.warn(f"{name} cannot run on the {device}: {reason}. Its cells are unsupported.")
+    for name in sorted(judged.slow):
+        log.warn(
+            f"{name} has no code for this GPU, and compiles it in its first call: up to half an "
+            "hour once, then it is kept."
+        )
+    return judged
+
+
+def _against(
+    found: Sequence[Wanted], devices: Sequence[Device], facts: Facts
+) -> dict[tuple[str, Device], str]:
+    against: dict[tuple[str, Device], str] = {}
+    for item in found:
+        if not item.source:
+            against |= doctor.blockers([item.row], devices, item.backend, facts)
+        elif "gpu" in devices and not facts.gpus:  # what is in it, only its owner knows
+            against[item.row.identifier, "gpu"] = facts.gpu_problem or doctor.NO_GPU
+    return against
+
+
+def _facts(chosen: Sequence[Gpu], problem: str) -> Facts:
+    """What the doctor has to know of GPUs that a run would get."""
+    return Facts(gpus=tuple(chosen), gpu_problem=problem)
+
+
+def _title(gpu: Gpu) -> str:
+    return f"{gpu.index} ({gpu.name})"
