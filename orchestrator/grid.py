@@ -46,7 +46,7 @@ def _check_preset(grid: Grid, name: str, chosen: Preset) -> None:
     if name in grid.presets:
         raise UsageError(f"{where} has the name of a preset that stackrace has already.")
     if chosen.rounds < 1:
-        raise UsageError(f"{where} has {chosen.rounds} rounds; a verdict needs at least 5.")
+        raise UsageError(f"{where} has rounds = {chosen.rounds}; a verdict needs at least 5.")
     for axis in ("sizes", "apis", "modes", "inputs", "methods"):
         if not getattr(chosen, axis):
             raise UsageError(f"{where} has no {axis}, and would measure nothing.")

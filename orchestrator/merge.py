@@ -16,7 +16,7 @@ from orchestrator.errors import InputError, UsageError
 from orchestrator.model import attempts
 from orchestrator.model.matrix import title
 from orchestrator.model.result import RESULT_SCHEMA, Result
-from orchestrator.store import write_report
+from orchestrator.store import NAME_RESULTS, write_report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -174,7 +174,7 @@ def merge(
     )
 
 
-def export(frame: pd.DataFrame, path: Path) -> None:
+def export(frame: pd.DataFrame, path: Path, *, fix: str = NAME_RESULTS) -> None:
     """Write the table as .parquet, .csv (lists as JSON text) or .json (a list of objects)."""
     writers = {".parquet": _parquet, ".csv": _csv, ".json": _json}
     writer = writers.get(path.suffix.lower())
@@ -187,7 +187,8 @@ def export(frame: pd.DataFrame, path: Path) -> None:
         problem = "is a folder" if path.is_dir() else "would stand in a folder that does not exist"
         raise UsageError(f"{path} {problem}.", fix="Name a file in an existing folder.")
     schema = pa.schema([(name, kind) for name, (kind, _) in _COLUMNS.items()])
-    write_report(path, writer(pa.Table.from_pandas(frame, schema=schema, preserve_index=False)))
+    table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+    write_report(path, writer(table), fix=fix)
 
 
 def _check_guests(copies: Mapping[str, Sequence[tuple[Plan, Sequence[Record]]]]) -> None:

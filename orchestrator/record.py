@@ -32,6 +32,8 @@ SIGNALS: dict[int, str] = {
     signal.SIGABRT: "A check inside TensorFlow failed, or memory could not be had.",
     signal.SIGKILL: "Something outside killed it: a person, a job system, or a memory limit.",
 }
+# What a library says before it gives up for want of memory.
+NO_MEMORY = ("bad_alloc", "Cannot allocate memory")
 
 
 def known_beforehand(
@@ -189,6 +191,9 @@ def _no_result(execution: Execution) -> tuple[Outcome, Failure]:
     if execution.signal == signal.SIGKILL and execution.oom_kills > 0:
         message = f"The kernel ended it{where} for want of memory ({name})."
         return "out_of_memory", Failure(kind="oom_killer", message=message)
+    if execution.signal == signal.SIGABRT and any(w in execution.log_tail for w in NO_MEMORY):
+        message = f"Memory could not be had{where} ({name}).{tail}"
+        return "out_of_memory", Failure(kind="allocation", message=message)
     meaning = SIGNALS.get(execution.signal, "")
     message = f"{name}{where}. {meaning}{tail}"
     return "crashed", Failure(kind="signal", message=message)

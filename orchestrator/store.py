@@ -92,9 +92,9 @@ def write_once(path: Path, raw: bytes, *, fix: str = NAME_RESULTS) -> bool:
     return written
 
 
-def write_report(path: Path, raw: bytes) -> None:
+def write_report(path: Path, raw: bytes, *, fix: str = NAME_RESULTS) -> None:
     """Write a file that is made again from the records at any time."""
-    with _temporary(path) as temporary:
+    with _temporary(path, fix=fix) as temporary:
         temporary.write_bytes(raw)
         temporary.replace(path)
 

@@ -32,20 +32,26 @@ class Commands(click.Group):
         return super().resolve_command(ctx, args)
 
 
+HELP = """\
+Is my model slower on another TensorFlow/Keras version, in which configuration, by how much,
+and how sure are we? stackrace builds one environment per version pair, races them interleaved
+on this machine, and says what the timings show.
+
+\b
+stackrace run tf114 tf20          which is faster, and how surely
+stackrace list                    environments, presets, cases
+"""
+
+
+# Here and in every command the text is given as `help`: PYTHONOPTIMIZE=2 drops docstrings.
 @click.group(
     cls=Commands,
+    help=HELP,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="stackrace")
 def stackrace() -> None:
-    """Is my model slower on another TensorFlow/Keras version, in which configuration, by how much,
-    and how sure are we? stackrace builds one environment per version pair, races them interleaved
-    on this machine, and says what the timings show.
-
-    \b
-    stackrace run tf114 tf20          which is faster, and how surely
-    stackrace list                    environments, presets, cases
-    """  # noqa: D301 - click's mark is a backspace, not a backslash
+    """Run the group itself: its options are all that it does."""
 
 
 for command in (

@@ -23,9 +23,9 @@ _DAY_S = 24 * 3600
 
 
 @click.command(
-    help="Remove cached environments, their locks and images; without arguments, show them.\n\n"
-    "An ENV is an identifier such as tf114, or a glob. Only what stackrace made is touched, and "
-    "nothing that is in use."
+    help="Show what stackrace keeps on this machine, and remove what you name.\n\n"
+    "Environments, the locks of those that no row has, and images. An ENV is an identifier such "
+    "as tf114, or a glob. Only what stackrace made is touched, and nothing that is in use."
 )
 @click.argument("environments", nargs=-1, metavar="[ENV...]")
 @click.option("--older-than", metavar="AGE", help="Only what was not used for 30d, 12h, 2w.")
@@ -34,7 +34,7 @@ _DAY_S = 24 * 3600
 def clean(
     *, environments: tuple[str, ...], older_than: str | None, everything: bool, dry_run: bool
 ) -> int:
-    """Show or remove what stackrace keeps."""
+    """Run `stackrace clean`; returns the exit code."""
     if everything and environments:
         raise UsageError("--all and names exclude each other.", fix="Leave one of them out.")
     from orchestrator.pipeline import cleaning

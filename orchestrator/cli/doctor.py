@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "cannot": "red"}
 
 
-@click.command()
+@click.command(
+    help="Show what this machine can run, and the exact line that mends what it cannot.\n\n"
+    "Nothing is installed or changed. Exit code 5 when an ENV that was named cannot run.",
+)
 @click.argument("environments", nargs=-1, metavar="[ENV...]")
 @click.option(
     "--backend",
@@ -37,10 +40,7 @@ def doctor(
     device: str | None,
     as_json: bool,
 ) -> int:
-    """Show what this machine can run, and the exact line that mends what it cannot.
-
-    Nothing is installed or changed. Exit code 5 when an ENV that was named cannot run.
-    """
+    """Run `stackrace doctor`; returns the exit code."""
     settings = options.configuration(
         Flags(environments=environments, backend=backend, device=device)
     )

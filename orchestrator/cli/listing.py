@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 WIDTH = 100
 
 
-@click.command("list")
+@click.command(
+    "list",
+    help="Show environments, presets, cases, arms and contrasts.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def list_command(*, as_json: bool) -> int:
-    """Show environments, presets, cases, arms and contrasts."""
+    """Run `stackrace list`; returns the exit code."""
     from orchestrator.pipeline.catalogue import catalogue
 
     found = catalogue()

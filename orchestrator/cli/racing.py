@@ -15,11 +15,13 @@ from orchestrator.errors import UsageError
 environments = click.argument("environments", nargs=-1, metavar="ENV...")
 
 
-@click.command()
+@click.command(
+    help="Build environments, or find them in the cache.",
+)
 @environments
 @options.where
 def prepare(**flags: Any) -> int:  # noqa: ANN401 - the names are those of Flags' fields
-    """Build environments, or find them in the cache."""
+    """Run `stackrace prepare`; returns the exit code."""
     settings = options.configuration(Flags(**flags))
     if not settings.environments:
         raise UsageError("Name an environment, such as tf114.", fix="`stackrace list` shows all.")
@@ -32,7 +34,12 @@ def prepare(**flags: Any) -> int:  # noqa: ANN401 - the names are those of Flags
     return 0
 
 
-@click.command()
+@click.command(
+    help="Race environments: prepare, measure interleaved, say which is faster.\n\n"
+    "An ENV is an identifier such as tf114, a glob such as 'tf2*', or any pair on the fly, "
+    "such as tensorflow==2.9.1 or tensorflow==2.18.1+keras==3.6.0+python==3.12; the first "
+    "is the reference. The same one twice races it against itself.",
+)
 @environments
 @click.option("--preset", metavar="NAME", help="What to measure: smoke, quick, seed [quick].")
 @click.option(
@@ -60,12 +67,7 @@ def prepare(**flags: Any) -> int:  # noqa: ANN401 - the names are those of Flags
     help="Measure what this run folder lacks, by its own plan.",
 )
 def run(*, resume: Path | None, **given: Any) -> int:  # noqa: ANN401 - as in prepare
-    """Race environments: prepare, measure interleaved, say which is faster.
-
-    An ENV is an identifier such as tf114, a glob such as 'tf2*', or any pair on the fly, such as
-    tensorflow==2.9.1 or tensorflow==2.18.1+keras==3.6.0+python==3.12; the first is the reference.
-    The same one twice races it against itself.
-    """
+    """Run `stackrace run`; returns the exit code."""
     flags = Flags(**given)
     if resume is not None:
         _check_resume(flags)
@@ -93,10 +95,13 @@ def _check_resume(flags: Flags) -> None:
         )
 
 
-@click.command(hidden=True)
+@click.command(
+    hidden=True,
+    help="Make the locks of the matrix again (`nox -s lock`).",
+)
 @click.argument("environments", nargs=-1)
 def lock(*, environments: tuple[str, ...]) -> int:
-    """Make the locks of the matrix again (`nox -s lock`)."""
+    """Run `stackrace lock`; returns the exit code."""
     from orchestrator.pipeline import racing
 
     racing.lock(options.configuration(Flags(environments=environments or ("*",))))

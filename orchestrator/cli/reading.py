@@ -20,11 +20,13 @@ if TYPE_CHECKING:
 as_json = click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 
 
-@click.command()
+@click.command(
+    help="Show how far a run is, and how its jobs ended.",
+)
 @click.argument("run", type=click.Path(path_type=Path))
 @as_json
 def status(*, run: Path, as_json: bool) -> int:
-    """Show how far a run is, and how its jobs ended."""
+    """Run `stackrace status`; returns the exit code."""
     from orchestrator.pipeline import reading
 
     found = reading.status(run)
@@ -32,7 +34,9 @@ def status(*, run: Path, as_json: bool) -> int:
     return 0
 
 
-@click.command()
+@click.command(
+    help="Merge runs into one table: one row a job, raw values included.",
+)
 @options.runs
 @click.option(
     "-o",
@@ -43,7 +47,7 @@ def status(*, run: Path, as_json: bool) -> int:
     help="A .parquet, .csv or .json file.",
 )
 def merge(*, runs: tuple[Path, ...], output: Path) -> int:
-    """Merge runs into one table: one row a job, raw values included."""
+    """Run `stackrace merge`; returns the exit code."""
     from orchestrator.pipeline import reading
 
     rows = reading.merge_to(_named(runs), output)
@@ -51,7 +55,9 @@ def merge(*, runs: tuple[Path, ...], output: Path) -> int:
     return 0
 
 
-@click.command()
+@click.command(
+    help="Give the verdict on recorded runs.",
+)
 @options.runs
 @options.reference
 @options.threshold
@@ -72,7 +78,7 @@ def compare(
     kinds: tuple[ContrastKind, ...],
     as_json: bool,
 ) -> int:
-    """Give the verdict on recorded runs."""
+    """Run `stackrace compare`; returns the exit code."""
     from orchestrator.pipeline import reading
 
     found = reading.compare(_named(runs), reference=reference, threshold=threshold, kinds=kinds)
@@ -80,7 +86,9 @@ def compare(
     return found.exit_code
 
 
-@click.command()
+@click.command(
+    help="Write the report on recorded runs, and print it. Without a RUN: on the newest.",
+)
 @options.runs
 @click.option(
     "--format",
@@ -108,7 +116,7 @@ def report(
     threshold: float | None,
     results: Path | None,
 ) -> int:
-    """Write the report on recorded runs, and print it. Without a RUN: on the newest."""
+    """Run `stackrace report`; returns the exit code."""
     from orchestrator.pipeline import reading
 
     if not runs:

@@ -215,11 +215,8 @@ def _remove_image(item: Item, image: Image, engine: Engine, folder: Path) -> Rem
             same = slot.name.rsplit("-", 2)[0] == item.environment
             if same and not stack.enter_context(slot.unused()):
                 return Removed(item=item, kept="in use")
-        running = [found.labels.get(f"{MARK}.environment") for found in engine.containers()]
-        if item.environment in running:
-            return Removed(item=item, kept="in use")
         try:
-            images.remove(engine, [image])
+            images.remove(engine, [image])  # the engine itself refuses while a container runs
         except RefusedError as error:
             return Removed(item=item, kept=error.message)
     return Removed(item=item, freed_bytes=item.size_bytes)

@@ -120,7 +120,8 @@ def resume(path: Path, settings: config.Config, hints: Hints) -> int:
         )
     lacking = run.missing_blocks(planned, attempts.by_key(folder.records()))
     if not lacking:
-        log.talk(f"Nothing is missing in {path}: all {len(planned.jobs)} jobs are there.")
+        jobs = phrases.count(len(planned.jobs), "job")
+        log.talk(f"Nothing is missing in {path}: it has {jobs}, and the records of all.")
         return _measure(folder, planned, {}, hints, preparing_s=0.0)
     started = time.monotonic()
     prepared = preparing.build(

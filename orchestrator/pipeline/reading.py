@@ -11,11 +11,19 @@ from orchestrator.errors import InputError, UsageError, nearest
 from orchestrator.merge import export, merge
 from orchestrator.model import attempts, codec
 from orchestrator.model.names import FAILED_OUTCOMES
+from orchestrator.model.phrases import count
 from orchestrator.model.status import Status
 from orchestrator.model.summary import SUMMARY_SCHEMA, Summary
 from orchestrator.report import markdown, terminal, words
 from orchestrator.report.context import Context
-from orchestrator.store import REPORTS, SUMMARY, RunFolder, storage_errors, write_report
+from orchestrator.store import (
+    NAME_RESULTS,
+    REPORTS,
+    SUMMARY,
+    RunFolder,
+    storage_errors,
+    write_report,
+)
 from orchestrator.verdict import compare as judge
 
 if TYPE_CHECKING:
@@ -83,8 +91,8 @@ def conclude(
         command_s=found.comparison.measuring_s / found.context.rounds * rounds,
     )
     found = replace(found, context=context)
+    log.data(found.text)  # before it is written: a full disk must not hide it
     _write(found, folder.path, ("md", "parquet"), exit_code=found.exit_code)
-    log.data(found.text)
     return found.exit_code
 
 
@@ -119,19 +127,19 @@ def status(path: Path) -> Status:
 
 def status_text(found: Status) -> str:
     """The status in a few lines."""
-    ended = ", ".join(f"{count} {outcome}" for outcome, count in found.outcomes.items())
-    state = "complete" if not found.missing else f"{found.missing} jobs missing"
+    ended = ", ".join(f"{number} {outcome}" for outcome, number in found.outcomes.items())
+    state = "complete" if not found.missing else f"{count(found.missing, 'job')} missing"
     return (
-        f"{found.run_id}  {', '.join(found.environments)}  {found.rounds} rounds\n"
-        f"{found.planned} jobs planned: {ended or 'none measured yet'}; {state}"
-        + (f"; {found.superseded} superseded records" if found.superseded else "")
+        f"{found.run_id}  {', '.join(found.environments)}  {count(found.rounds, 'round')}\n"
+        f"{count(found.planned, 'job')} planned: {ended or 'none measured yet'}; {state}"
+        + (f"; {count(found.superseded, 'superseded record')}" if found.superseded else "")
     )
 
 
 def merge_to(paths: Sequence[Path], output: Path) -> int:
     """Merge runs into one file; returns its number of rows."""
     frame = merge([_open(path) for path in paths], places=[str(path) for path in paths])
-    export(frame, output)
+    export(frame, output, fix="Name another file with -o FILE.")
     return len(frame)
 
 
@@ -162,9 +170,10 @@ def report(
     found = _read(paths, reference=reference, threshold=threshold)
     if "md" in formats:
         found = replace(found, context=replace(found.context, folder=target))
-    with storage_errors(target):
+    fix = "Name another folder with -o DIR."
+    with storage_errors(target, fix=fix):
         target.mkdir(parents=True, exist_ok=True)
-    files = _write(found, target, formats, exit_code=found.exit_code)
+    files = _write(found, target, formats, exit_code=found.exit_code, fix=fix)
     return Written(text=found.text, files=files, exit_code=found.exit_code)
 
 
@@ -237,18 +246,23 @@ def _shared_reference(plans: Sequence[Plan]) -> str | None:
 
 
 def _write(
-    found: Reading, target: Path, formats: Collection[str], *, exit_code: int
+    found: Reading,
+    target: Path,
+    formats: Collection[str],
+    *,
+    exit_code: int,
+    fix: str = NAME_RESULTS,
 ) -> tuple[Path, ...]:
     summary = Summary(schema=SUMMARY_SCHEMA, exit_code=exit_code, comparison=found.comparison)
     files = []
     for name in dict.fromkeys(formats):
         path = target / REPORTS[name]
         if name == "md":
-            write_report(path, _markdown(found).encode())
+            write_report(path, _markdown(found).encode(), fix=fix)
         else:
-            export(found.frame, path)
+            export(found.frame, path, fix=fix)
         files.append(path)
-    write_report(target / SUMMARY, codec.encode(summary))
+    write_report(target / SUMMARY, codec.encode(summary), fix=fix)
     return (*files, target / SUMMARY)
 
 

@@ -14,6 +14,10 @@ import pytest
 
 from orchestrator import __main__, cli, grid
 from orchestrator.cli import options
+from orchestrator.errors import StackraceError
+from orchestrator.pipeline import reading
+from orchestrator.store import RunFolder
+from tests import factories
 
 ROOT = str(Path(grid.__file__).parent.parent)
 
@@ -43,7 +47,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("words", "message"),
     [
         (["rum", "tf114"], "There is no command 'rum'. Did you mean run?"),
-        (["run", "tf14"], "There is no environment 'tf14'. Did you mean tf114?"),
+        (["run", "tf11"], "There is no environment 'tf11'. Did you mean tf114?"),
         (["run", "tf9*"], "No environment matches 'tf9*'."),
         (["run", "tf114", "--preset", "quik"], "There is no preset 'quik'. Did you mean quick?"),
         (["run", "tf114", "--case", "large-small/*"], "The large model cannot take small data"),
@@ -153,7 +157,70 @@ def test_help_has_its_layout(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert "\\b" not in shown
     assert "  stackrace run tf114 tf20          which is faster, and how surely\n" in shown
-    assert "lock" not in shown
+    assert "\n  lock " not in shown
+
+
+def test_help_does_not_depend_on_docstrings() -> None:
+    """Python that is told to drop docstrings (PYTHONOPTIMIZE=2) shows the same help."""
+    code = (
+        "import sys; from orchestrator import cli\n"
+        "missing = [name for name, one in cli.stackrace.commands.items() if not one.help]\n"
+        "sys.exit(str(missing) if missing or not cli.stackrace.help else 0)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-OO", "-c", code],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={"PYTHONPATH": ROOT},
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (["report", "{run}", "-o", "/proc/none"], "Name another folder with -o DIR."),
+        (["merge", "{run}", "-o", "/proc/none.csv"], "Name another file with -o FILE."),
+    ],
+)
+def test_what_cannot_be_written_names_its_own_option(
+    tmp_path: Path, words: list[str], fix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The way out is the option that named the place, not another one."""
+    plan = factories.plan(rounds=1)
+    folder = RunFolder.create(tmp_path, plan)
+    for record in factories.measured(plan, lambda _: 0.01):
+        folder.write(record)
+    assert 2 == __main__.run([word.format(run=folder.path) for word in words])
+    shown = capsys.readouterr().err
+    assert fix in shown
+    assert "--results" not in shown
+
+
+def test_a_report_is_shown_before_it_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A verdict that cannot be written is seen all the same."""
+    plan = factories.plan(rounds=6)
+    folder = RunFolder.create(tmp_path, plan)
+    for record in factories.measured(plan, lambda _: 0.01):
+        folder.write(record)
+    (folder.path / "report.md").mkdir()
+    with pytest.raises(StackraceError):
+        reading.conclude(folder, preparing_s=0.0, more_rounds=None)
+    assert "24 of 24 jobs ok" in capsys.readouterr().out
+
+
+def test_status_counts_in_plain_words(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One is not many."""
+    plan = factories.plan(environments=["tf114"], forms=[("tf.keras", "graph")], rounds=1)
+    folder = RunFolder.create(tmp_path, plan)
+    assert 0 == __main__.run(["status", str(folder.path)])
+    assert [
+        "run0  tf114  1 round",
+        "1 job planned: none measured yet; 1 job missing",
+    ] == capsys.readouterr().out.splitlines()
 
 
 def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:

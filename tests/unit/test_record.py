@@ -154,6 +154,21 @@ def test_kernel_that_ran_out_of_memory() -> None:
     assert of(exit_code=None, signal=kill, oom_kills=0).outcome == "crashed"
 
 
+@pytest.mark.parametrize(
+    ("said", "outcome"),
+    [
+        ("terminate called after throwing an instance of 'std::bad_alloc'", "out_of_memory"),
+        ("OSError: [Errno 12] Cannot allocate memory", "out_of_memory"),
+        ("F tensorflow: Check failed", "crashed"),
+    ],
+)
+def test_memory_that_a_library_could_not_get(said: str, outcome: str) -> None:
+    """An abort is told by the library's last words; the log keeps them."""
+    made = of(exit_code=None, signal=int(signal.SIGABRT), log_tail=said)
+    assert outcome == made.outcome
+    assert said in message(made)
+
+
 def test_unknown_signal_is_named_by_number() -> None:
     """Real-time signals have no name everywhere."""
     made = of(exit_code=None, signal=63)
