@@ -387,11 +387,13 @@ class _Stdin:
 
     def close(self) -> None:
         """End it."""
+        # A file over a socket that was closed before has none any more.
         inner = getattr(self._opened, "_sock", self._opened)
-        with suppress(OSError):
-            inner.shutdown(socket.SHUT_RDWR)
+        if inner is not None:
+            with suppress(OSError):
+                inner.shutdown(socket.SHUT_RDWR)
         # The response first: it flushes what it wraps, and that must not be closed yet.
-        for part in (getattr(self._opened, "_response", None), self._opened):
+        for part in (getattr(self._opened, "_response", None), self._opened, inner):
             if part is not None:
                 with suppress(OSError):
                     part.close()

@@ -157,18 +157,20 @@ class ContainerEnvironment:
         stdin = None
         try:
             self.engine.make_volume(name, labels)
-            problem = None
+            problems: list[str] = []
             for gpus in self._ways(request.device):
                 self._create(name, request, labels=labels, gpus=gpus)
                 stdin = self.engine.stdin(name)
                 problem = self._start(name, gpus)
                 if problem is None:
+                    problems.clear()
                     break
+                problems.append(problem)
                 stdin.close()
                 self.engine.remove(name)
-            if problem is not None and request.device == "gpu":
-                raise _no_gpu(problem)
-            yield problem
+            if problems and request.device == "gpu":
+                raise _no_gpu(problems)
+            yield problems[0] if problems else None
         finally:
             if stdin is not None:
                 stdin.close()
@@ -337,9 +339,9 @@ def _is_about_gpus(message: str) -> bool:
     return any(word in words for word in (NO_DRIVER, "nvidia", "cdi"))
 
 
-def _no_gpu(problem: str) -> EnvironmentFailedError:
+def _no_gpu(problems: list[str]) -> EnvironmentFailedError:
     return EnvironmentFailedError(
         "Docker cannot hand a GPU to a container.",
-        why=problem,
+        why="\n".join(dict.fromkeys(problems)),
         fix=TOOLKIT,
     )

@@ -1,0 +1,82 @@
+"""A Docker daemon of a test's own, which it may stop and start again."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from orchestrator import containers
+from orchestrator.errors import EnvironmentFailedError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from orchestrator.containers import DockerEngine
+
+
+def free_port() -> int:
+    """A TCP port that nobody listens on."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+@dataclass
+class Daemon:
+    """A dockerd with a folder of its own; beside it, another one may run."""
+
+    folder: Path
+    port: int = field(default_factory=free_port)
+    process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def socket(self) -> str:
+        """Where it listens on this machine."""
+        return f"unix://{self.folder}/docker.sock"
+
+    @property
+    def address(self) -> str:
+        """Where it listens as a remote one would."""
+        return f"tcp://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                [
+                    "dockerd",
+                    *("-H", self.socket, "-H", self.address, "--tls=false"),
+                    *("--data-root", str(self.folder / "data")),
+                    *("--exec-root", str(self.folder / "exec")),
+                    *("--pidfile", str(self.folder / "pid")),
+                    *("--bridge=none", "--iptables=false"),
+                ],
+                stdout=log,
+                stderr=log,
+            )
+        deadline = time.monotonic() + 60
+        while True:
+            try:
+                self.engine()
+            except EnvironmentFailedError:
+                if time.monotonic() > deadline:
+                    raise
+                time.sleep(0.2)
+            else:
+                return
+
+    def engine(self) -> DockerEngine:
+        """A connection through its socket."""
+        return containers.connect({**os.environ, "DOCKER_HOST": self.socket})
+
+    def stop(self) -> None:
+        """End it, and its containers with it."""
+        if self.process is not None:
+            self.process.terminate()
+            self.process.wait(timeout=60)
+            self.process = None

@@ -1,0 +1,470 @@
+"""Real containers on a real Docker Engine: what they may do, how they end, and what they leave."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import orchestrator
+from orchestrator import config, containers, log, matrix
+from orchestrator import environments as stage
+from orchestrator.environments import context, interpreters, reaping
+from orchestrator.environments.container import ContainerEnvironment
+from orchestrator.environments.options import ContainerOptions, Options, Wanted
+from orchestrator.errors import EnvironmentFailedError
+from orchestrator.model.container import MARK, RefusedError
+from orchestrator.model.plan import Limits
+from orchestrator.model.request import Request
+from orchestrator.store import RunFolder
+from tests.docker.daemon import Daemon
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from orchestrator.containers import DockerEngine
+    from orchestrator.environments.venv import VenvEnvironment
+    from orchestrator.model.execution import Execution
+    from orchestrator.model.names import Device
+
+pytestmark = [
+    pytest.mark.real_tensorflow,
+    pytest.mark.docker,
+    # Docker's SDK leaves its sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+ROOT = Path(orchestrator.__file__).parent.parent
+LIMITS = Limits(first_call_s=120.0, job_s=120.0)
+
+# A guest that leaves what it can see and do as its result.
+MIRROR = """
+import json, os, sys
+def refused(path):
+    try:
+        open(path, "w").close()
+    except OSError as error:
+        return type(error).__name__
+facts = {
+    "uid": os.getuid(), "folder": os.getcwd(), "variables": dict(os.environ),
+    "interfaces": sorted(line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line),
+    "root": refused("/new"), "python": refused(os.path.join(os.path.dirname(sys.executable), "new")),
+    "home": refused(os.path.expanduser("~/new")), "tmp": refused("/tmp/new"),
+    "capabilities": [line.split()[1] for line in open("/proc/self/status") if "CapEff" in line][0],
+    "no_new_privileges": [l.split()[1] for l in open("/proc/self/status") if "NoNewPrivs" in l][0],
+}
+os.chmod("/tmp/new", 0o755)
+json.dump(facts, open(sys.argv[2], "w"))
+"""
+# Guests that announce a phase, and then do not end by themselves.
+ENTER = """
+import json, os, sys, threading, time
+def enter(name):
+    with open(json.load(open(sys.argv[1]))["phase_path"], "a") as file:
+        file.write(name + "\\n")
+"""
+ENDLESS = ENTER + "enter('warmup'); print('last words', flush=True); time.sleep(600)"
+STUBBORN = (
+    ENTER + "import signal\nsignal.signal(2, signal.SIG_IGN); signal.signal(15, signal.SIG_IGN)\n"
+    "enter('first_call'); time.sleep(600)"
+)
+GREEDY = ENTER + "enter('build'); kept = [bytearray(10**7) for _ in range(100)]; time.sleep(600)"
+PACKAGES = """
+import glob, json, os, site, sys
+(folder,) = site.getsitepackages()
+names = [os.path.basename(path) for path in glob.glob(os.path.join(folder, "*.dist-info"))]
+json.dump(sorted(names), open(sys.argv[2], "w"))
+"""
+
+
+def missing(what: str) -> None:
+    """Skip, or fail where nothing may be missing."""
+    if os.environ.get("STACKRACE_REQUIRE_ALL") == "1":
+        pytest.fail(what)
+    pytest.skip(what)
+
+
+@pytest.fixture(scope="session")
+def engine() -> DockerEngine:
+    """The Docker Engine of this machine."""
+    try:
+        return containers.connect()
+    except EnvironmentFailedError as error:
+        missing(f"{error.what} {error.why}")
+        raise
+
+
+@pytest.fixture(scope="session")
+def base(engine: DockerEngine) -> str:
+    """A base image with the Python of the virtual environments; made when there is none."""
+    python = interpreters.find(
+        "3.7", configured={}, downloads_folder=config.cache_folder() / "interpreters"
+    )
+    name = f"stackrace-tests/python:{python.version}"
+    if engine.image(name) is None:
+        if shutil.which("debootstrap") is None or os.getuid() != 0:
+            missing("A base image needs debootstrap, and root.")
+        prefix = python.path.resolve().parent.parent
+        subprocess.run([ROOT / "tests/docker/base-image", name, prefix], check=True)
+    return name
+
+
+@pytest.fixture(scope="session")
+def prepared(
+    engine: DockerEngine, base: str, environments: Mapping[str, VenvEnvironment], zipapp: Path
+) -> dict[str, ContainerEnvironment]:
+    """The real tf114 and tf20 as images."""
+    assert engine.abilities().version
+    found = stage.prepare(
+        [Wanted(row=matrix.load().rows[name], backend="container") for name in environments],
+        variant="cpu",
+        guest=zipapp,
+        options=Options(
+            cache=config.cache_folder(),
+            interpreters={},
+            containers=ContainerOptions(bases=dict.fromkeys(environments, base)),
+        ),
+        say=log.talk,
+    )
+    return {name: made for name, made in found.items() if isinstance(made, ContainerEnvironment)}
+
+
+@pytest.fixture
+def plain(engine: DockerEngine, base: str, tmp_path: Path) -> ContainerEnvironment:
+    """The base image alone: what runs in it is up to the test."""
+    return on(engine, base, tmp_path)
+
+
+@pytest.fixture
+def daemon(base: str, tmp_path: Path) -> Iterator[Daemon]:
+    """A daemon of this test's own, with the base image in it."""
+    if os.getuid() != 0 or shutil.which("dockerd") is None:
+        missing("A daemon of its own needs dockerd, and root.")
+    own = Daemon(Path("/tmp") / f"stackrace-{os.getpid()}-{tmp_path.name[:8]}")  # noqa: S108
+    own.folder.mkdir()  # not below tmp_path: the name of a socket must be short
+    try:
+        own.start()
+        saved = subprocess.Popen(["docker", "save", base], stdout=subprocess.PIPE)
+        subprocess.run(["docker", "-H", own.socket, "load"], stdin=saved.stdout, check=True)
+        assert saved.wait() == 0
+        yield own
+    finally:
+        own.stop()
+        shutil.rmtree(own.folder, ignore_errors=True)
+
+
+def on(engine: DockerEngine, image: str, folder: Path, **changes: Any) -> ContainerEnvironment:  # noqa: ANN401
+    """An environment of somebody's image."""
+    found = engine.image(image)
+    assert found is not None
+    made = ContainerEnvironment(
+        identifier="tf114",
+        lock_digest="0",
+        python="3.7",
+        image=found.id,
+        image_digest=found.id,
+        interpreter="python3",
+        guest=folder / "guest.py",
+        engine=engine,
+    )
+    return dataclasses.replace(made, **changes)
+
+
+def run(
+    environment: ContainerEnvironment,
+    folder: Path,
+    code: str,
+    *,
+    limits: Limits = LIMITS,
+    device: Device = "cpu",
+    beat: Callable[[float], None] = lambda _: None,
+) -> Execution:
+    """Run this code as the guest, in a container."""
+    guest = folder / "guest.py"
+    guest.write_text(code, encoding="utf-8")
+    work = folder / "work"
+    work.mkdir()
+    request = Request(
+        action="measure", environment="tf114", phase_path=str(work / "phases"), device=device
+    )
+    return dataclasses.replace(environment, guest=guest).run(
+        request, work=work, log=folder / "log", limits=limits, beat=beat
+    )
+
+
+def left(engine: DockerEngine) -> list[str]:
+    """Containers and volumes of jobs that are still there."""
+    found = [*engine.containers(), *engine.volumes()]
+    return [item.id for item in found if reaping.KEEP not in item.labels]
+
+
+def wait_for(condition: Callable[[], object], what: str) -> None:
+    """Wait until something is so."""
+    for _ in range(2400):
+        if condition():
+            return
+        time.sleep(0.05)
+    pytest.fail(f"{what} did not come")
+
+
+def ours(engine: DockerEngine) -> str:
+    """The container of this process that runs now."""
+    found: list[str] = []
+
+    def running() -> bool:
+        found[:] = running_of(engine, reaping.owner())
+        return bool(found)
+
+    wait_for(running, "a container")
+    return found[0]
+
+
+def running_of(engine: DockerEngine, label: str) -> list[str]:
+    """The running containers of that owner."""
+    found = []
+    for item in engine.containers():
+        with suppress(RefusedError):  # it is being made, or removed, at this moment
+            if item.labels.get(reaping.OWNER) == label and engine.state(item.id).running:
+                found.append(item.id)
+    return found
+
+
+def test_race_through_the_command_line(
+    engine: DockerEngine, base: str, prepared: Mapping[str, ContainerEnvironment], tmp_path: Path
+) -> None:
+    """tf114 against tf20 in containers: every job ok, and each record names its image."""
+    bases = "\n".join(f'{name} = "{base}"' for name in prepared)
+    (tmp_path / "stackrace.toml").write_text(f"[container.bases]\n{bases}\n")
+    words = ("run", *prepared, "--backend", "container", "--preset", "smoke")
+    done = subprocess.run(
+        [sys.executable, "-m", "orchestrator", *words, "--results", str(tmp_path / "results")],
+        check=False,
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == 0, done.stderr
+    (path,) = (tmp_path / "results").glob("*/plan.json")
+    folder = RunFolder.open(path.parent)
+    assert {"container"} == {item.backend for item in folder.plan().environments}
+    records = folder.records()
+    assert ["ok"] * 8 == [record.outcome for record in records]
+    assert {(record.arm.environment, record.image_digest) for record in records} == {
+        (name, made.image_digest) for name, made in prepared.items()
+    }
+    assert left(engine) == []
+
+
+def test_same_packages_as_in_the_virtual_environment(
+    environments: Mapping[str, VenvEnvironment],
+    prepared: Mapping[str, ContainerEnvironment],
+    tmp_path: Path,
+) -> None:
+    """An image holds what its virtual environment holds, and the same Python."""
+    for name, venv in environments.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        execution = run(prepared[name], folder, PACKAGES)
+        assert execution.result is not None, execution.log_tail
+        here = sorted(
+            path.name for path in venv.folder.glob("lib/python3*/site-packages/*.dist-info")
+        )
+        assert here == json.loads(execution.result)
+        assert venv.python == prepared[name].python
+
+
+def test_worker_may_do_little(
+    plain: ContainerEnvironment, engine: DockerEngine, tmp_path: Path
+) -> None:
+    """It is user 1000 without rights, sees no network, and writes in its own folder and /tmp only."""
+    execution = run(plain, tmp_path, MIRROR)
+    assert execution.result is not None, execution.log_tail
+    seen = json.loads(execution.result)
+    assert (1000, "0000000000000000", "1") == (
+        seen["uid"],
+        seen["capabilities"],
+        seen["no_new_privileges"],
+    )
+    assert ["lo"] == seen["interfaces"]
+    assert ("OSError", "OSError") == (seen["root"], seen["python"])
+    assert (None, None) == (seen["home"], seen["tmp"])
+    assert "-1" == seen["variables"]["CUDA_VISIBLE_DEVICES"]
+    assert os.environ["PATH"] != seen["variables"]["PATH"]
+    assert left(engine) == []
+
+
+def test_killed_from_outside(
+    plain: ContainerEnvironment, engine: DockerEngine, tmp_path: Path
+) -> None:
+    """A container that somebody kills ends with that signal, and keeps its last words."""
+    thread = threading.Thread(target=lambda: engine.signal(ours(engine), signal.SIGKILL))
+
+    thread.start()
+    execution = run(plain, tmp_path, ENDLESS)
+    thread.join()
+    assert (signal.SIGKILL, 0, None) == (execution.signal, execution.oom_kills, execution.exceeded)
+    assert left(engine) == []
+
+
+def test_out_of_memory(plain: ContainerEnvironment, engine: DockerEngine, tmp_path: Path) -> None:
+    """A worker over its memory limit is told apart from one that was killed."""
+    limited = dataclasses.replace(plain, settings=ContainerOptions(memory_bytes=100 * 2**20))
+    execution = run(limited, tmp_path, GREEDY)
+    assert (signal.SIGKILL, 1, "build") == (
+        execution.signal,
+        execution.oom_kills,
+        execution.last_phase,
+    )
+    assert left(engine) == []
+
+
+def test_limit_of_the_job(
+    plain: ContainerEnvironment, engine: DockerEngine, tmp_path: Path
+) -> None:
+    """One that hangs while it measures is interrupted after the job's limit."""
+    execution = run(plain, tmp_path, ENDLESS, limits=Limits(first_call_s=60.0, job_s=2.0))
+    assert ("job", "warmup") == (execution.exceeded, execution.last_phase)
+    assert "last words" in execution.log_tail
+    assert left(engine) == []
+
+
+def test_limit_of_the_first_call(
+    plain: ContainerEnvironment, engine: DockerEngine, tmp_path: Path
+) -> None:
+    """One that ignores every polite signal is killed; meanwhile the time was told."""
+    told: list[float] = []
+    limits = Limits(first_call_s=3.0, job_s=60.0)
+    execution = run(plain, tmp_path, STUBBORN, limits=limits, beat=told.append)
+    assert ("first_call", signal.SIGKILL) == (execution.exceeded, execution.signal)
+    assert len(told) > 2
+    assert sorted(told) == told
+    assert left(engine) == []
+
+
+def test_no_interpreter(plain: ContainerEnvironment, engine: DockerEngine, tmp_path: Path) -> None:
+    """An image without its interpreter could not be started: no crash of the worker."""
+    broken = dataclasses.replace(plain, interpreter="/opt/stackrace/env/bin/python")
+    execution = run(broken, tmp_path, MIRROR)
+    assert "/opt/stackrace/env/bin/python" in (execution.start_error or "")
+    assert left(engine) == []
+
+
+def test_no_gpu_toolkit(plain: ContainerEnvironment, engine: DockerEngine, tmp_path: Path) -> None:
+    """Docker without NVIDIA's toolkit refuses a GPU: the message says what to install."""
+    if "nvidia" in engine.abilities().runtimes:
+        pytest.skip("This Docker has the toolkit.")
+    asking = dataclasses.replace(plain, gpus=("GPU-00000000-0000-0000-0000-000000000000",))
+    with pytest.raises(EnvironmentFailedError, match="cannot hand a GPU") as caught:
+        run(asking, tmp_path, MIRROR, device="gpu")
+    assert "could not select device driver" in caught.value.why
+    assert "nvidia-ctk runtime configure" in caught.value.fix
+    assert left(engine) == []
+    for volume in engine.volumes():
+        if volume.labels.get(MARK) == "cuda":
+            engine.remove_volume(volume.id)
+
+
+def test_killed_host_leaves_nothing(
+    engine: DockerEngine, base: str, prepared: Mapping[str, ContainerEnvironment], tmp_path: Path
+) -> None:
+    """SIGKILL of the command: its container ends by itself, the next command removes what is left."""
+    bases = "\n".join(f'{name} = "{base}"' for name in prepared)
+    (tmp_path / "stackrace.toml").write_text(f"[container.bases]\n{bases}\n")
+    words = ("run", "tf114", "--backend", "container", "--case", "small-small/numpy/fit")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "orchestrator", *words, "--results", str(tmp_path / "results")],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.DEVNULL,
+    )
+    label = reaping.owner(process.pid)
+
+    wait_for(lambda: running_of(engine, label), "its container")
+    process.kill()
+    process.wait()
+    wait_for(lambda: not running_of(engine, label), "the end of the container")
+    reaping.reap(engine)
+    assert left(engine) == []
+
+
+def test_another_ones_container_is_left_alone(engine: DockerEngine) -> None:
+    """What a living command, or another machine, owns is not removed."""
+    names = {"here": reaping.owner(os.getppid()), "elsewhere": "0123456789ab.0.1.1"}
+    for name, label in names.items():
+        engine.make_volume(f"stackrace-test-{name}", {MARK: "job", reaping.OWNER: label})
+    try:
+        reaping.reap(engine)
+        assert {f"stackrace-test-{name}" for name in names} <= set(left(engine))
+    finally:
+        for name in names:
+            engine.remove_volume(f"stackrace-test-{name}")
+
+
+def test_remote_engine(daemon: Daemon, base: str, tmp_path: Path) -> None:
+    """An engine behind TCP, which shares no disk with the host, runs the same job."""
+    remote = containers.connect({"DOCKER_HOST": daemon.address})
+    execution = run(on(remote, base, tmp_path), tmp_path, MIRROR)
+    assert execution.result is not None, execution
+    assert 1000 == json.loads(execution.result)["uid"]
+    assert left(remote) == []
+
+
+def test_daemon_stops_and_comes_back(daemon: Daemon, base: str, tmp_path: Path) -> None:
+    """A job whose daemon is restarted is lost, so that it is done again; nothing is left of it."""
+
+    def restart() -> None:
+        ours(daemon.engine())
+        time.sleep(1.0)
+        daemon.stop()
+        daemon.start()
+
+    thread = threading.Thread(target=restart)
+    thread.start()
+    execution = run(on(daemon.engine(), base, tmp_path), tmp_path, ENDLESS)
+    thread.join()
+    assert "went away" in (execution.lost or ""), execution
+    assert execution.result is None
+    assert left(daemon.engine()) == []
+
+
+def test_daemon_stays_away(daemon: Daemon, base: str, tmp_path: Path) -> None:
+    """A daemon that does not come back stops the run, with a way to go on."""
+
+    def stop() -> None:
+        ours(daemon.engine())
+        daemon.stop()
+
+    thread = threading.Thread(target=stop)
+    thread.start()
+    environment = on(daemon.engine(), base, tmp_path, patience_s=1.0)
+    with pytest.raises(EnvironmentFailedError, match="did not come back") as caught:
+        run(environment, tmp_path, ENDLESS)
+    thread.join()
+    assert "--resume" in caught.value.fix
+
+
+def test_image_that_breaks_off_leaves_nothing(engine: DockerEngine, base: str) -> None:
+    """A build that fails in the middle leaves no image and no container."""
+    before = [image.id for image in engine.images()]
+    dockerfile = f"FROM {base}\nLABEL stackrace=image stackrace.owner=gone\nCOPY nothing /nothing\n"
+    with pytest.raises(Exception, match="nothing"):
+        engine.build(archive_of(dockerfile), arguments={}, say=log.talk)
+    reaping.reap(engine, alive=lambda label: label != "gone")
+    assert before == [image.id for image in engine.images()]
+
+
+def archive_of(dockerfile: str) -> Iterator[bytes]:
+    """A build context of one file."""
+    return context.stream(iter([context.Entry(name="Dockerfile", raw=dockerfile.encode())]))
