@@ -152,7 +152,8 @@ def test_no_second_tensorflow_comes_in() -> None:
     ("packages", "expected"),
     [
         (("tensorflow-cpu==2.18.1", "tf-keras==2.18.0"), "tensorflow"),
-        (("tensorflow[and-cuda]==2.18.1", "tf-keras==2.18.0"), ""),
+        (("tensorflow[and-cuda]==2.15.0",), "tensorrt\ntensorrt-bindings\ntensorrt-libs"),
+        (("tensorflow==2.15.0",), ""),
         (("tf-nightly==2.23.0.dev1", "keras==3.15.1"), "keras-nightly"),
         (("tf-nightly==2.23.0.dev1", "keras-nightly==3.16.0.dev1"), ""),
     ],
