@@ -209,8 +209,8 @@ def _resolve(
 def _excluded(packages: Sequence[str]) -> list[str]:
     """What others ask for and must not get.
 
-    tf-keras asks for `tensorflow`, tf-nightly for keras-nightly: two packages would be unpacked into
-    one folder. TensorFlow 2.15.0 asks for TensorRT, which the index does not have.
+    tf-keras asks for `tensorflow`, tf-nightly for keras-nightly: two packages would be unpacked
+    into one folder. TensorFlow 2.15.0 asks for TensorRT, which the index does not have.
     """
     names = {re.split(r"[=\[]", package)[0] for package in packages}
     excluded = ["tensorflow"] if "tensorflow-cpu" in names else []
