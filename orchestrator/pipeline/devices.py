@@ -55,7 +55,7 @@ def choose(found: Sequence[Wanted], settings: Config, *, nvml: gpus.Nvml | None 
     the CPU; why is told. Raises EnvironmentFailedError when nothing of it can run here, UsageError
     for a GPU that is not there.
     """
-    survey = gpus.survey(nvml)
+    survey = granted(gpus.survey(nvml), variables.get("CUDA_VISIBLE_DEVICES"))
     wanted = settings.devices or (("gpu",) if settings.gpus != "auto" else None)
     if wanted is None:
         return _default(found, survey)
@@ -65,6 +65,25 @@ def choose(found: Sequence[Wanted], settings: Config, *, nvml: gpus.Nvml | None 
         log.talk(f"GPU: {', '.join(_title(gpu) for gpu in chosen)}.")
         choice = replace(choice, gpus=chosen)
     return _judged(found, choice, survey)
+
+
+def granted(survey: gpus.Survey, visible: str | None) -> gpus.Survey:
+    """Of the GPUs only those that `CUDA_VISIBLE_DEVICES` leaves, as a job system grants them."""
+    if visible is None:
+        return survey
+    words = [word.strip() for word in visible.split(",") if word.strip()]
+    left = tuple(
+        gpu
+        for gpu in survey.gpus
+        if any(
+            word == str(gpu.index) or (word[:4] in {"GPU-", "MIG-"} and gpu.uuid.startswith(word))
+            for word in words
+        )
+    )
+    problem = survey.problem
+    if survey.gpus and not left:
+        problem = f"CUDA_VISIBLE_DEVICES={visible} leaves none of the {len(survey.gpus)} GPUs here"
+    return replace(survey, gpus=left, problem=problem)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orchestrator import config, matrix
+from orchestrator import config, gpus, matrix
 from orchestrator.config import Flags
 from orchestrator.environments.options import Wanted
 from orchestrator.errors import EnvironmentFailedError, UsageError
@@ -148,3 +148,23 @@ def test_held_gpu_must_be_there_and_free(tmp_path: Path) -> None:
         devices.held([gpu.uuid], told, nvml=FakeNvml(gpu)),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("visible", "left"),
+    [
+        (None, [0, 1]),
+        ("0,1", [0, 1]),
+        ("1", [1]),
+        (h200().uuid, [0]),
+        (h200().uuid[:12], [0]),
+        ("-1", []),
+        ("", []),
+        ("NoDevFiles", []),
+    ],
+)
+def test_only_granted_gpus_are_taken(visible: str | None, left: list[int]) -> None:
+    """What a job system left visible is all there is; why nothing is left is said."""
+    found = devices.granted(gpus.survey(FakeNvml(h200(), rtx3090())), visible)
+    assert left == [gpu.index for gpu in found.gpus]
+    assert bool(left) != ("CUDA_VISIBLE_DEVICES" in found.problem)
