@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -48,7 +49,13 @@ class Choice:
         return all((identifier, device) in self.against for device in self.devices)
 
 
-def choose(found: Sequence[Wanted], settings: Config, *, nvml: gpus.Nvml | None = None) -> Choice:
+def choose(
+    found: Sequence[Wanted],
+    settings: Config,
+    *,
+    nvml: gpus.Nvml | None = None,
+    variables: Mapping[str, str] = os.environ,
+) -> Choice:
     """The devices that were asked for, and what this machine can run on them.
 
     Without a word about devices: the GPU, where one is free and every environment runs on it, else
