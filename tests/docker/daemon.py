@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import time
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orchestrator.containers import DockerEngine
+
+
+def program(name: str) -> str:
+    """Where a program of Docker's is."""
+    found = shutil.which(name)
+    assert found is not None, f"there is no {name}"
+    return found
 
 
 def free_port() -> int:
@@ -49,7 +57,7 @@ class Daemon:
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 [
-                    "dockerd",
+                    program("dockerd"),
                     *("-H", self.socket, "-H", self.address, "--tls=false"),
                     *("--data-root", str(self.folder / "data")),
                     *("--exec-root", str(self.folder / "exec")),
@@ -73,6 +81,12 @@ class Daemon:
     def engine(self) -> DockerEngine:
         """A connection through its socket."""
         return containers.connect({**os.environ, "DOCKER_HOST": self.socket})
+
+    def load(self, image: str) -> None:
+        """Copy an image of the other daemon into this one."""
+        docker = program("docker")
+        with subprocess.Popen([docker, "save", image], stdout=subprocess.PIPE) as saved:
+            subprocess.run([docker, "-H", self.socket, "load"], stdin=saved.stdout, check=True)
 
     def stop(self) -> None:
         """End it, and its containers with it."""

@@ -20,7 +20,7 @@ import pytest
 import orchestrator
 from orchestrator import config, containers, log, matrix
 from orchestrator import environments as stage
-from orchestrator.environments import context, interpreters, reaping
+from orchestrator.environments import bases, context, interpreters, reaping
 from orchestrator.environments.container import ContainerEnvironment
 from orchestrator.environments.options import ContainerOptions, Options, Wanted
 from orchestrator.errors import EnvironmentFailedError
@@ -58,8 +58,8 @@ def refused(path):
         return type(error).__name__
 facts = {
     "uid": os.getuid(), "folder": os.getcwd(), "variables": dict(os.environ),
-    "interfaces": sorted(line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line),
-    "root": refused("/new"), "python": refused(os.path.join(os.path.dirname(sys.executable), "new")),
+    "interfaces": [line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line],
+    "root": refused("/new"), "python": refused(sys.executable + ".new"),
     "home": refused(os.path.expanduser("~/new")), "tmp": refused("/tmp/new"),
     "capabilities": [line.split()[1] for line in open("/proc/self/status") if "CapEff" in line][0],
     "no_new_privileges": [l.split()[1] for l in open("/proc/self/status") if "NoNewPrivs" in l][0],
@@ -114,10 +114,19 @@ def base(engine: DockerEngine) -> str:
     name = f"stackrace-tests/python:{python.version}"
     if engine.image(name) is None:
         if shutil.which("debootstrap") is None or os.getuid() != 0:
-            missing("A base image needs debootstrap, and root.")
+            return pulled(engine, f"python:{python.version}-slim")
         prefix = python.path.resolve().parent.parent
         subprocess.run([ROOT / "tests/docker/base-image", name, prefix], check=True)
     return name
+
+
+def pulled(engine: DockerEngine, reference: str) -> str:
+    """An official image, where it can be had."""
+    try:
+        bases.obtain(engine, reference, say=log.talk)
+    except EnvironmentFailedError as error:
+        missing(f"A base image needs debootstrap and root, or a registry. {error.what}")
+    return reference
 
 
 @pytest.fixture(scope="session")
@@ -155,9 +164,7 @@ def daemon(base: str, tmp_path: Path) -> Iterator[Daemon]:
     own.folder.mkdir()  # not below tmp_path: the name of a socket must be short
     try:
         own.start()
-        saved = subprocess.Popen(["docker", "save", base], stdout=subprocess.PIPE)
-        subprocess.run(["docker", "-H", own.socket, "load"], stdin=saved.stdout, check=True)
-        assert saved.wait() == 0
+        own.load(base)
         yield own
     finally:
         own.stop()
@@ -203,6 +210,12 @@ def run(
     )
 
 
+def name_bases(folder: Path, bases: Mapping[str, str]) -> None:
+    """Settings in the folder of a command that name base images."""
+    lines = [f'{name} = "{base}"' for name, base in bases.items()]
+    (folder / "stackrace.toml").write_text("\n".join(["[container.bases]", *lines, ""]))
+
+
 def left(engine: DockerEngine) -> list[str]:
     """Containers and volumes of jobs that are still there."""
     found = [*engine.containers(), *engine.volumes()]
@@ -244,8 +257,7 @@ def test_race_through_the_command_line(
     engine: DockerEngine, base: str, prepared: Mapping[str, ContainerEnvironment], tmp_path: Path
 ) -> None:
     """tf114 against tf20 in containers: every job ok, and each record names its image."""
-    bases = "\n".join(f'{name} = "{base}"' for name in prepared)
-    (tmp_path / "stackrace.toml").write_text(f"[container.bases]\n{bases}\n")
+    name_bases(tmp_path, dict.fromkeys(prepared, base))
     words = ("run", *prepared, "--backend", "container", "--preset", "smoke")
     done = subprocess.run(
         [sys.executable, "-m", "orchestrator", *words, "--results", str(tmp_path / "results")],
@@ -288,7 +300,7 @@ def test_same_packages_as_in_the_virtual_environment(
 def test_worker_may_do_little(
     plain: ContainerEnvironment, engine: DockerEngine, tmp_path: Path
 ) -> None:
-    """It is user 1000 without rights, sees no network, and writes in its own folder and /tmp only."""
+    """It is user 1000 without rights or network, and writes in its own folder and /tmp only."""
     execution = run(plain, tmp_path, MIRROR)
     assert execution.result is not None, execution.log_tail
     seen = json.loads(execution.result)
@@ -379,9 +391,8 @@ def test_no_gpu_toolkit(plain: ContainerEnvironment, engine: DockerEngine, tmp_p
 def test_killed_host_leaves_nothing(
     engine: DockerEngine, base: str, prepared: Mapping[str, ContainerEnvironment], tmp_path: Path
 ) -> None:
-    """SIGKILL of the command: its container ends by itself, the next command removes what is left."""
-    bases = "\n".join(f'{name} = "{base}"' for name in prepared)
-    (tmp_path / "stackrace.toml").write_text(f"[container.bases]\n{bases}\n")
+    """SIGKILL of the command: its container ends by itself, the next command clears away."""
+    name_bases(tmp_path, dict.fromkeys(prepared, base))
     words = ("run", "tf114", "--backend", "container", "--case", "small-small/numpy/fit")
     process = subprocess.Popen(
         [sys.executable, "-m", "orchestrator", *words, "--results", str(tmp_path / "results")],
