@@ -89,10 +89,11 @@ def lock(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON, default=False, tags=["update"])
-def schemas(session: nox.Session) -> None:
-    """Write the published JSON Schemas under docs/schema/ again."""
+def docs(session: nox.Session) -> None:
+    """Write what is made from the code again: docs/schema and the README's table of environments."""
     session.install("--require-hashes", "-r", "requirements.txt")
     session.run("python", "-m", "orchestrator.model.schemas", "docs/schema")
+    session.run("python", "-m", "orchestrator.pipeline.support", "README.md")
 
 
 def _stackrace(session: nox.Session, *words: str) -> None:
