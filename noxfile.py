@@ -90,7 +90,7 @@ def lock(session: nox.Session) -> None:
 
 @nox.session(python=PYTHON, default=False, tags=["update"])
 def docs(session: nox.Session) -> None:
-    """Write what is made from the code again: docs/schema and the README's table of environments."""
+    """Write again what is made from the code: docs/schema, and the README's environments."""
     session.install("--require-hashes", "-r", "requirements.txt")
     session.run("python", "-m", "orchestrator.model.schemas", "docs/schema")
     session.run("python", "-m", "orchestrator.pipeline.support", "README.md")
