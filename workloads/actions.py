@@ -88,7 +88,8 @@ def measure(loaded, request, phases, result):
         backend.seed(request.seeds)
         feed = inputs.make(backend, request)
     with phases.timed("build"):
-        model = models.MODELS[request.model](backend.keras, request.batch_shape)
+        optimizer = backend.adam(models.LEARNING_RATE)
+        model = models.MODELS[request.model](backend.keras, request.batch_shape, optimizer)
     _check(backend, model, request, result)
     method = methods.bind(backend, model, feed, request)
     with phases.timed("first_call"):

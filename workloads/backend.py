@@ -59,6 +59,11 @@ class Backend:
         """
         raise NotImplementedError
 
+    def adam(self, rate):
+        """Return the optimizer of all models."""
+        # By position: old versions call the learning rate `lr`, new ones `learning_rate`.
+        return self.keras.optimizers.Adam(rate)
+
     def traced(self, inputs) -> str:
         """How a layer that is called with `inputs` is executing.
 

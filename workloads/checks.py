@@ -109,7 +109,7 @@ def train_once(backend, batch_shape):
     """Train a tiny model for one step; return it, and the samples it was trained with."""
     x = np.random.randn(*batch_shape)  # noqa: NPY002 (as everywhere in the guest)
     y = np.random.randint(0, 2, (batch_shape[0], 1))  # noqa: NPY002
-    model = models.tiny(backend.keras, batch_shape)
+    model = models.tiny(backend.keras, batch_shape, backend.adam(models.LEARNING_RATE))
     model.train_on_batch(x, y)
     return model, x
 

@@ -1,24 +1,23 @@
-"""The models that are raced: `build(keras, batch_shape)` returns one, compiled.
+"""The models that are raced: `build(keras, batch_shape, optimizer)` returns one, compiled.
 
 Their layers are the origin's. They end in global pooling, so that the number of parameters depends
 on the channels of the data and never on their length.
 """
 
-# By position below: old versions call the learning rate `lr`, new ones `learning_rate`.
-LEARNING_RATE = 1e-4
+LEARNING_RATE = 1e-4  # of the optimizer Adam
 
 
-def tiny(keras, batch_shape):
+def tiny(keras, batch_shape, optimizer):
     """A model that any machine trains in milliseconds: for tests, not for verdicts."""
     layers = keras.layers
     inputs = layers.Input(batch_shape=batch_shape)
     x = layers.Conv1D(4, 5)(inputs)
     x = layers.GlobalAveragePooling1D()(x)
     x = layers.Dropout(0.5)(x)
-    return _compiled(keras, inputs, layers.Dense(1, activation="sigmoid")(x))
+    return _compiled(keras, inputs, layers.Dense(1, activation="sigmoid")(x), optimizer)
 
 
-def small(keras, batch_shape):
+def small(keras, batch_shape, optimizer):
     """One wide convolution and two dense layers."""
     layers = keras.layers
     inputs = layers.Input(batch_shape=batch_shape)
@@ -26,18 +25,18 @@ def small(keras, batch_shape):
     x = layers.GlobalAveragePooling1D()(x)
     x = layers.Dropout(0.5)(x)
     x = layers.Dense(64, activation="relu")(x)
-    return _compiled(keras, inputs, layers.Dense(1, activation="sigmoid")(x))
+    return _compiled(keras, inputs, layers.Dense(1, activation="sigmoid")(x), optimizer)
 
 
-def medium(keras, batch_shape):
+def medium(keras, batch_shape, optimizer):
     """Six convolutions and a dense head."""
     inputs = x = keras.layers.Input(batch_shape=batch_shape)
     for filters in (64, 128, 256, 256, 128, 64):
         x = keras.layers.Conv1D(filters, 20, padding="valid")(x)
-    return _compiled(keras, inputs, _dense_head(keras, x))
+    return _compiled(keras, inputs, _dense_head(keras, x), optimizer)
 
 
-def large(keras, batch_shape):
+def large(keras, batch_shape, optimizer):
     """Forty-five convolutions and a dense head; the data must be longer than `small`."""
     conv = keras.layers.Conv1D
     inputs = keras.layers.Input(batch_shape=batch_shape)
@@ -48,7 +47,7 @@ def large(keras, batch_shape):
     x = conv(512, 20, strides=2, padding="valid")(x)
     x = conv(1028, 10, strides=2, padding="valid")(x)
     x = conv(256, 1, padding="valid")(x)
-    return _compiled(keras, inputs, _dense_head(keras, x))
+    return _compiled(keras, inputs, _dense_head(keras, x), optimizer)
 
 
 def _dense_head(keras, x):
@@ -61,17 +60,10 @@ def _dense_head(keras, x):
     return layers.Dense(1, activation="sigmoid")(x)
 
 
-def _compiled(keras, inputs, outputs):
+def _compiled(keras, inputs, outputs, optimizer):
     model = keras.models.Model(inputs, outputs)
-    model.compile(_adam(keras), "binary_crossentropy")
+    model.compile(optimizer, "binary_crossentropy")
     return model
-
-
-def _adam(keras):
-    if hasattr(keras.optimizers, "Adam"):
-        return keras.optimizers.Adam(LEARNING_RATE)
-    # The `keras` package of 2.5 to 2.9 has no optimizers by name, only this way to them.
-    return keras.optimizers.get({"class_name": "Adam", "config": {"learning_rate": LEARNING_RATE}})
 
 
 MODELS = {"tiny": tiny, "small": small, "medium": medium, "large": large}

@@ -44,6 +44,18 @@ class TensorFlow(Backend):
         else:
             self.tf.random.set_seed(seed)
 
+    def adam(self, rate):
+        """Return the optimizer, in the form that this mode and this release have."""
+        optimizers = self.keras.optimizers
+        if not hasattr(optimizers, "Adam"):
+            # The `keras` package of 2.5 to 2.9 has no optimizers by name, only this way to them.
+            return optimizers.get({"class_name": "Adam", "config": {"learning_rate": rate}})
+        # From 2.11 on, the graph mode's own training loop takes none but the older optimizers.
+        lacks_graph = not hasattr(optimizers.Adam, "get_updates")
+        if not self.executes_eagerly and lacks_graph and hasattr(optimizers, "legacy"):
+            return optimizers.legacy.Adam(rate)
+        return super().adam(rate)
+
     def dataset(self, batches):
         """Return a dataset of tensors in memory, and in graph mode what its one iterator yields."""
         if self.executes_eagerly:
