@@ -131,6 +131,10 @@ class DockerEngine:
         self._api: Any = client.api
         self._place = place
 
+    def close(self) -> None:
+        """Close the connections."""
+        self._api.close()
+
     def abilities(self) -> Abilities:
         """What the server can do."""
         with _answers():

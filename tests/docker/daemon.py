@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from orchestrator import containers
-from orchestrator.errors import EnvironmentFailedError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,6 +40,7 @@ class Daemon:
     folder: Path
     port: int = field(default_factory=free_port)
     process: subprocess.Popen[bytes] | None = None
+    engines: list[DockerEngine] = field(default_factory=list)
 
     @property
     def socket(self) -> str:
@@ -68,19 +68,22 @@ class Daemon:
                 stderr=log,
             )
         deadline = time.monotonic() + 60
-        while True:
-            try:
-                self.engine()
-            except EnvironmentFailedError:
-                if time.monotonic() > deadline:
-                    raise
-                time.sleep(0.2)
-            else:
-                return
+        while not self._listens():
+            assert time.monotonic() < deadline, (self.folder / "log").read_text()[-1000:]
+            time.sleep(0.1)
+
+    def _listens(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as probe:
+            return probe.connect_ex(self.socket.removeprefix("unix://")) == 0
 
     def engine(self) -> DockerEngine:
-        """A connection through its socket."""
-        return containers.connect({**os.environ, "DOCKER_HOST": self.socket})
+        """A connection through its socket; closed when the daemon is stopped for good."""
+        return self.connect(self.socket)
+
+    def connect(self, place: str) -> DockerEngine:
+        """A connection through its socket or its address."""
+        self.engines.append(containers.connect({**os.environ, "DOCKER_HOST": place}))
+        return self.engines[-1]
 
     def load(self, image: str) -> None:
         """Copy an image of the other daemon into this one."""
@@ -94,3 +97,9 @@ class Daemon:
             self.process.terminate()
             self.process.wait(timeout=60)
             self.process = None
+
+    def close(self) -> None:
+        """End it, and every connection to it."""
+        self.stop()
+        for engine in self.engines:
+            engine.close()

@@ -96,13 +96,15 @@ def missing(what: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def engine() -> DockerEngine:
+def engine() -> Iterator[DockerEngine]:
     """The Docker Engine of this machine."""
     try:
-        return containers.connect()
+        found = containers.connect()
     except EnvironmentFailedError as error:
         missing(f"{error.what} {error.why}")
         raise
+    yield found
+    found.close()
 
 
 @pytest.fixture(scope="session")
@@ -167,7 +169,7 @@ def daemon(base: str, tmp_path: Path) -> Iterator[Daemon]:
         own.load(base)
         yield own
     finally:
-        own.stop()
+        own.close()
         shutil.rmtree(own.folder, ignore_errors=True)
 
 
@@ -425,7 +427,7 @@ def test_another_ones_container_is_left_alone(engine: DockerEngine) -> None:
 
 def test_remote_engine(daemon: Daemon, base: str, tmp_path: Path) -> None:
     """An engine behind TCP, which shares no disk with the host, runs the same job."""
-    remote = containers.connect({"DOCKER_HOST": daemon.address})
+    remote = daemon.connect(daemon.address)
     execution = run(on(remote, base, tmp_path), tmp_path, MIRROR)
     assert execution.result is not None, execution
     assert 1000 == json.loads(execution.result)["uid"]
