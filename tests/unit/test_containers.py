@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from orchestrator import containers
+from orchestrator.containers import engine
 from orchestrator.errors import EnvironmentFailedError
 
 if TYPE_CHECKING:
@@ -66,4 +67,4 @@ def test_nonsense_for_an_address() -> None:
 )
 def test_references_with_a_tag(reference: str, *, expected: bool) -> None:
     """A port is no tag; without a tag every tag would be fetched."""
-    assert expected == containers._has_tag(reference)
+    assert expected == engine._has_tag(reference)

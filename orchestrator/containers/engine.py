@@ -1,9 +1,8 @@
-"""The only door to Docker: one thin class over its SDK, which knows nothing of benchmarks."""
+"""Docker Engine through its SDK: one thin class, which knows nothing of benchmarks."""
 
 from __future__ import annotations
 
 import io
-import os
 import socket
 import tarfile
 from contextlib import contextmanager, suppress
@@ -12,13 +11,11 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import docker
 import docker.errors
 import requests
 import urllib3
 from docker.types import DeviceRequest, LogConfig
 
-from orchestrator.errors import EnvironmentFailedError
 from orchestrator.model.container import (
     MARK,
     Abilities,
@@ -34,65 +31,10 @@ from orchestrator.model.container import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-SOCKET = Path("/var/run/docker.sock")
-_TIMEOUT_S = 60
 _BUILD_TIMEOUT_S = 3600  # for a silence of this long: a context of some GB is sent and unpacked
 _LOG = LogConfig(type=LogConfig.types.JSON, config={"max-size": "16m", "max-file": "1"})
 # Of the job alone, and gone with it; XLA and Triton run what they compile there.
 _TMPFS = {"/tmp": "rw,exec,nosuid,nodev,mode=1777"}  # noqa: S108
-
-
-def connect(environ: Mapping[str, str] = os.environ) -> DockerEngine:
-    """The engine that DOCKER_HOST, or the current context, names.
-
-    Raises EnvironmentFailedError that says what is missing: Docker, its daemon, or the right to
-    talk to it.
-    """
-    place = _place(environ)
-    options: dict[str, Any] = {"timeout": _TIMEOUT_S, "version": "auto"}
-    try:
-        client = docker.from_env(
-            environment={**environ, "DOCKER_HOST": place},
-            use_ssh_client=place.startswith("ssh://"),
-            **options,
-        )
-    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
-        raise _unreachable(place, str(error)) from error
-    return DockerEngine(client, place)
-
-
-def _place(environ: Mapping[str, str]) -> str:
-    """Where the user's own `docker` would look, except for TLS contexts."""
-    named = environ.get("DOCKER_HOST", "")
-    if named:
-        return named
-    with suppress(docker.errors.DockerException, OSError):
-        context = docker.ContextAPI.get_current_context()
-        if context.Host:
-            return str(context.Host)
-    return f"unix://{SOCKET}"
-
-
-def _unreachable(place: str, problem: str) -> EnvironmentFailedError:
-    path = Path(place.removeprefix("unix://"))
-    if not place.startswith("unix://"):
-        why, fix = problem, "Check DOCKER_HOST, and that the daemon there listens."
-    elif not path.exists():
-        why = (
-            f"{path} does not exist: Docker Engine is not installed, or its daemon is not running."
-        )
-        fix = (
-            "Start it: sudo systemctl start docker\n"
-            "Install it: https://docs.docker.com/engine/install/\n"
-            "One elsewhere: set DOCKER_HOST. Or measure without containers: --backend venv"
-        )
-    elif not os.access(path, os.R_OK | os.W_OK):
-        why = f"{path} is there, but this user may not use it."
-        fix = "Join the group docker, and log in again: sudo usermod -aG docker $USER"
-    else:
-        why = f"{path} is there, but nobody answers: the daemon has stopped, or is starting."
-        fix = "Start it: sudo systemctl start docker"
-    return EnvironmentFailedError(f"Docker Engine cannot be reached at {place}.", why=why, fix=fix)
 
 
 @contextmanager
@@ -127,8 +69,8 @@ def _unless_gone() -> Iterator[None]:
 class DockerEngine:
     """Docker Engine, as `orchestrator.model.container.Engine` asks for it."""
 
-    def __init__(self, client: docker.DockerClient, place: str) -> None:
-        self._api: Any = client.api
+    def __init__(self, api: Any, place: str) -> None:  # noqa: ANN401 (the SDK's own client)
+        self._api = api
         self._place = place
 
     def close(self) -> None:
