@@ -247,9 +247,7 @@ class ContainerEnvironment:
         identity = "|".join([self.image, *self.gpus])
         digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
         name = f"{MARK}-cuda-{digest}"
-        self.engine.make_volume(
-            name, {MARK: "cuda", reaping.KEEP: "1", f"{MARK}.environment": self.identifier}
-        )
+        self.engine.make_volume(name, {MARK: "cuda", reaping.KEEP: "1", reaping.IMAGE: self.image})
         return name
 
     def _remove(self, name: str) -> None:

@@ -184,13 +184,12 @@ def ours(engine: Engine) -> list[Image]:
 
 
 def remove(engine: Engine, images: Sequence[Image]) -> None:
-    """Remove images of ours, and the CUDA caches of their environments."""
-    names = {image.labels.get(f"{MARK}.environment") for image in images}
+    """Remove images of ours, and the CUDA caches that go with them."""
+    gone = {image.id for image in images}
     for image in images:
         engine.remove_image(image.id)
     for volume in engine.volumes():
-        kept = reaping.KEEP in volume.labels
-        if kept and volume.labels.get(f"{MARK}.environment") in names:
+        if reaping.KEEP in volume.labels and volume.labels.get(reaping.IMAGE) in gone:
             engine.remove_volume(volume.id)
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 OWNER = f"{MARK}.owner"
 # A volume that outlives its owner: the CUDA cache of a GPU and an environment.
 KEEP = f"{MARK}.keep"
+IMAGE = f"{MARK}.image"  # the image that such a volume goes with
 
 _PROC = Path("/proc")
 _STARTED = 19  # field of /proc/PID/stat, counted after the command: ticks from boot to its start
