@@ -13,7 +13,7 @@ import os
 import shutil
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 from uuid import uuid4
 
 import filelock
@@ -40,7 +40,7 @@ _DIGITS = 12
 _WAIT_S = 0.5
 
 # Open as long as this process lives: the kernel then lets go of their locks.
-_uses: list[IO[bytes]] = []
+_uses: list[int] = []  # file descriptors
 
 
 class Manifest(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,7 +113,8 @@ class Slot:
         """Say, until this process ends, that it uses the environment: nobody removes it then."""
         with suppress(OSError):  # a cache that cannot be written is not cleaned either
             self.environments.mkdir(parents=True, exist_ok=True)
-            mark = self.use_mark.open("ab")
+            # Not closed: the kernel lets go of it when the process ends, however it ends.
+            mark = os.open(self.use_mark, os.O_CREAT | os.O_WRONLY, 0o644)
             _uses.append(mark)
             fcntl.flock(mark, fcntl.LOCK_SH)
             os.utime(self.use_mark)

@@ -142,7 +142,7 @@ def test_what_is_in_use_is_kept(tmp_path: Path) -> None:
     )
     slot.use()
     done = cleaning.remove(items, folder=tmp_path, engine=engine)  # type: ignore[arg-type]
-    cache._uses.pop().close()
+    os.close(cache._uses.pop())
     assert ["in use"] * 3 == [one.kept for one in done]
     with filelock.FileLock(tmp_path / "environments" / ".tf114-cpu-0.lock"):
         done = cleaning.remove(items, folder=tmp_path, engine=engine)  # type: ignore[arg-type]
