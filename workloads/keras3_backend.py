@@ -8,6 +8,8 @@ from workloads import xplane
 from workloads.backend import Backend, Evidence
 from workloads.protocol import Stopped
 
+_GPUS = ("cuda", "gpu", "rocm")  # platforms of JAX
+
 
 class _Keras3(Backend):
     """Keras 3 on anything but TensorFlow."""
@@ -46,7 +48,7 @@ class Jax(_Keras3):
     def devices(self):
         """Names and kinds of JAX's devices."""
         return [
-            (str(device), "CPU" if device.platform == "cpu" else "GPU")
+            (str(device), "GPU" if device.platform in _GPUS else device.platform.upper())
             for device in self._jax.devices()
         ]
 

@@ -109,7 +109,8 @@ def test_what_evidence_proves(guest: Any, evidence: dict[str, object], device: s
 )
 def test_what_evidence_disproves(guest: Any, evidence: dict[str, object]) -> None:  # noqa: ANN401
     """The model's work on the CPU, or all that it holds there, disproves a GPU."""
-    with pytest.raises(Exception, match="ran on the CPU") as caught:
+    stopped = importlib.import_module("workloads.protocol").Stopped
+    with pytest.raises(stopped, match="ran on the CPU") as caught:
         guest.of_gpu(Evidence(**evidence))
     assert caught.value.outcome == "invalid"
 

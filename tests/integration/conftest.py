@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Set where nothing may be missing, such as in CI: what would be skipped then fails.
 REQUIRE_ALL = "STACKRACE_REQUIRE_ALL"
 # What this machine lacks, as opposed to what this program does wrong.
-MISSING = ("There is no Python 3.7", "The package index could not be reached")
+MISSING = ("There is no Python 3", "The package index could not be reached")
 
 
 @pytest.fixture(scope="session")
@@ -31,9 +31,20 @@ def zipapp() -> Path:
 @pytest.fixture(scope="session")
 def environments(zipapp: Path) -> dict[str, VenvEnvironment]:
     """The real tf114 and tf20 for the CPU."""
+    return prepared(zipapp, "tf114", "tf20")
+
+
+@pytest.fixture(scope="session")
+def keras3(zipapp: Path) -> dict[str, VenvEnvironment]:
+    """The real tf218 for the CPU: Keras 3, and tf_keras beside it."""
+    return prepared(zipapp, "tf218")
+
+
+def prepared(zipapp: Path, *names: str) -> dict[str, VenvEnvironment]:
+    """Environments of these rows; skips the test where this machine cannot have them."""
     try:
         found = stage.prepare(
-            [Wanted(row=row) for row in matrix.select(matrix.load(), ["tf114", "tf20"])],
+            [Wanted(row=row) for row in matrix.select(matrix.load(), names)],
             variant="cpu",
             guest=zipapp,
             options=Options(cache=config.cache_folder(), interpreters={}),

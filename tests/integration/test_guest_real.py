@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from orchestrator import matrix
 from orchestrator.model import codec
 from orchestrator.model.plan import Limits
 from orchestrator.model.request import Expected, Request
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.real_tensorflow
 
 VERSIONS = {
-    "tf114": Expected(tensorflow="1.14.0", keras="2.2.5"),
-    "tf20": Expected(tensorflow="2.0.0", keras="2.3.1"),
+    name: Expected(tensorflow=row.tensorflow, keras=row.keras)
+    for name, row in matrix.load().rows.items()
+    if name in {"tf114", "tf20", "tf218"}
 }
+OLD = ("tf114", "tf20")
+REFUSALS = ("not compatible with eager execution", "has no graph mode")
 LIMITS = Limits(first_call_s=300.0, job_s=300.0)
 
 # How each arm trains with train_on_batch and with fit; None where TensorFlow refuses.
@@ -38,6 +42,12 @@ EXECUTED: dict[tuple[str, str, str], tuple[Executed, Executed]] = {
     ("tf20", "tf.keras", "eager"): ("op by op", "function"),
     ("tf20", "keras", "graph"): ("session", "session"),
     ("tf20", "keras", "eager"): ("function", "function"),
+    ("tf218", "tf.keras", "graph"): (None, None),
+    ("tf218", "tf.keras", "eager"): ("function", "function"),
+    ("tf218", "keras", "graph"): (None, None),
+    ("tf218", "keras", "eager"): ("function", "function"),
+    ("tf218", "tf_keras", "graph"): ("session", "session"),
+    ("tf218", "tf_keras", "eager"): ("function", "function"),
 }
 CELLS = [
     (*arm, source, method, how)
@@ -51,12 +61,11 @@ def run(environment: Environment, folder: Path, **fields: Any) -> Result:  # noq
     """The result of one process."""
     work = folder / "work"
     work.mkdir()
+    plain: dict[str, Any] = {"action": "measure", "expected": VERSIONS[environment.identifier]}
     request = Request(
-        action="measure",
         environment=environment.identifier,
-        expected=VERSIONS[environment.identifier],
         phase_path=str(work / "phases"),
-        **fields,
+        **(plain | fields),
     )
     log = folder / "log"
     execution = environment.run(request, work=work, log=log, limits=LIMITS)
@@ -66,7 +75,7 @@ def run(environment: Environment, folder: Path, **fields: Any) -> Result:  # noq
 
 @pytest.mark.parametrize(("identifier", "api", "mode", "source", "method", "executed"), CELLS)
 def test_every_cell_measures_or_says_why_not(
-    environments: Environments,
+    request: pytest.FixtureRequest,
     tmp_path: Path,
     *,
     identifier: str,
@@ -78,7 +87,7 @@ def test_every_cell_measures_or_says_why_not(
 ) -> None:
     """Each way to train works, as its version is known to do it, or is refused with a reason."""
     result = run(
-        environments[identifier],
+        request.getfixturevalue("environments" if identifier in OLD else "keras3")[identifier],
         tmp_path,
         api=api,
         mode=mode,
@@ -91,7 +100,7 @@ def test_every_cell_measures_or_says_why_not(
     if executed is None:
         assert result.outcome == "unsupported"
         assert result.failure is not None
-        assert "not compatible with eager execution" in result.failure.message
+        assert any(text in result.failure.message for text in REFUSALS)
         return
     assert result.outcome == "ok", result.failure
     assert executed == result.executed_as
@@ -129,7 +138,7 @@ def test_parameters_do_not_depend_on_the_length_of_the_data(
             batch_shape=(1, length, 30),
             parameters=parameters,
         ).parameters
-        for identifier in VERSIONS
+        for identifier in OLD
         for length in lengths
         if (name := make(tmp_path, f"{identifier}-{length}"))
     ]
@@ -142,7 +151,7 @@ def make(folder: Path, name: str) -> str:
     return name
 
 
-@pytest.mark.parametrize("identifier", VERSIONS)
+@pytest.mark.parametrize("identifier", OLD)
 def test_seeds_reach_every_generator(
     environments: Environments, tmp_path: Path, identifier: str
 ) -> None:
@@ -153,3 +162,28 @@ def test_seeds_reach_every_generator(
     )
     # Not to the last bit: the order of sums over threads is open.
     assert first.losses == pytest.approx(second.losses, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("fixture", "identifier", "apis"),
+    [
+        ("environments", "tf114", {"tf.keras": "2.2.4-tf", "keras": "2.2.5"}),
+        ("environments", "tf20", {"tf.keras": "2.2.4-tf", "keras": "2.3.1"}),
+        ("keras3", "tf218", {"tf.keras": "3.9.0", "keras": "3.9.0", "tf_keras": "2.18.0"}),
+    ],
+)
+def test_tells_what_is_in_an_environment(
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
+    *,
+    fixture: str,
+    identifier: str,
+    apis: dict[str, str],
+) -> None:
+    """Without being told what to expect, it finds the framework and every Keras that trains."""
+    environment = request.getfixturevalue(fixture)[identifier]
+    result = run(environment, tmp_path, action="describe", expected=Expected())
+    assert result.outcome == "ok", result.failure
+    version = VERSIONS[identifier].tensorflow
+    assert result.metadata["framework"] == {"name": "tensorflow", "version": version}
+    assert apis == result.metadata["apis"]
