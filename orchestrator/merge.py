@@ -14,7 +14,7 @@ from pyarrow import parquet
 
 from orchestrator.errors import InputError, UsageError
 from orchestrator.model import attempts
-from orchestrator.model.matrix import title
+from orchestrator.model.matrix import own_api, title
 from orchestrator.model.result import RESULT_SCHEMA, Result
 from orchestrator.store import NAME_RESULTS, write_report
 
@@ -108,10 +108,28 @@ _COLUMNS: Final[Mapping[str, tuple[pa.DataType, Callable[[_Row], object]]]] = {
     "python": (TEXT, lambda row: row.environment.python),
     "tensorflow": (TEXT, lambda row: row.environment.tensorflow),
     "keras": (TEXT, lambda row: row.environment.keras),
+    "jax": (TEXT, lambda row: row.environment.jax),
+    "torch": (TEXT, lambda row: row.environment.torch),
+    "backend": (TEXT, lambda row: row.environment.backend),
+    # What the user named; our own images hold what the virtual environments do.
+    "image": (
+        TEXT,
+        lambda row: row.environment.source if row.environment.backend == "container" else "",
+    ),
+    "gpu": (
+        TEXT,
+        lambda row: (
+            ", ".join(sorted({str(gpu.get("name")) for gpu in row.record.host.gpus}))
+            if row.record and row.case.device == "gpu"
+            else ""
+        ),
+    ),
+    "proof": (TEXT, lambda row: row.result.proof and row.result.proof.device),
     "native": (
         FLAG,
         lambda row: (
-            (row.job.arm.api, row.job.arm.mode) == ("tf.keras", row.environment.native_mode)
+            (row.job.arm.api, row.job.arm.mode)
+            == (own_api(row.environment), row.environment.native_mode)
         ),
     ),
     "median_s": (NUMBER, _median),
@@ -145,14 +163,16 @@ def merge(
     with the outcome `missing`. Records of other attempts are further rows, with `counts` false.
 
     - identity: `run_id key attempt round slot`, `arm` = `environment api mode workload`, `case` =
-      `model data input method device knobs` (`a=1+b=2`), `native` (the arm runs tf.keras in its
-      environment's own mode)
+      `model data input method device knobs` (`a=1+b=2`), `native` (the arm runs its
+      environment's own api, tf.keras where there is TensorFlow, in the environment's own mode)
     - what happened: `outcome failure_kind reason executed_as timing_source`
     - seconds: `median_s` (only where the outcome is `ok`), `import_s data_s build_s first_call_s`,
       lists `values_s warmup_s`; on the machine's clock `started_s ended_s`, since 1970
       `started_wall_s ended_wall_s`
     - numbers: `iterations_asked iterations_done parameters first_loss last_loss peak_rss_bytes`
-    - where: `machine node python tensorflow keras`, digests `guest_digest lock_digest
+    - where: `machine node gpu` (its name, for a case on the GPU), `proof` (the device that it was
+      proven to run on, or `unknown`), `python tensorflow jax torch keras backend image` (the one
+      that the user named), digests `guest_digest lock_digest
       outputs_digest`
 
     Missing numbers are NaN or NA, missing texts None. Raises UsageError for runs that cannot be

@@ -42,6 +42,11 @@ def framework(item: Versions) -> tuple[Framework, str]:
     return "tensorflow", item.tensorflow
 
 
+def own_api(item: Versions) -> Api:
+    """The api that people use there: tf.keras, or Keras itself where there is no TensorFlow."""
+    return "tf.keras" if item.tensorflow else "keras"
+
+
 def title(item: Versions) -> str:
     """`TensorFlow 1.14.0, Keras 2.2.5`."""
     name, version = framework(item)

@@ -36,6 +36,8 @@ class Cell:
     seconds: float | None
     phases_s: tuple[float | None, ...]  # as PHASES, median over processes
     executed_as: str | None
+    gpu: str  # its name, where the case asks for one and a record tells it
+    unproven: bool  # it has a number, and at least one of its processes may not have used the GPU
 
 
 def read(frame: pd.DataFrame, comparison: Comparison) -> tuple[Cell, ...]:
@@ -49,6 +51,10 @@ def read(frame: pd.DataFrame, comparison: Comparison) -> tuple[Cell, ...]:
     }
     seconds = {(side.arm, side.case): side.seconds for side in comparison.cells}
     loops = dict(zip(zip(ok["arm"], ok["case"], strict=True), ok["executed_as"], strict=True))
+    on_gpu = ok[ok["device"] == "gpu"]
+    names = dict(zip(zip(on_gpu["arm"], on_gpu["case"], strict=True), on_gpu["gpu"], strict=True))
+    doubtful = on_gpu[on_gpu["proof"] != "gpu"]
+    unproven = set(zip(doubtful["arm"], doubtful["case"], strict=True))
     first = counting.drop_duplicates(["arm", "case"])
     columns = ["arm", "case", *_IDENTITY, *_CASE]
     cells = []
@@ -61,6 +67,8 @@ def read(frame: pd.DataFrame, comparison: Comparison) -> tuple[Cell, ...]:
                 seconds=seconds[place],
                 phases_s=tuple(phases.get(place, [None] * len(PHASES))),
                 executed_as=loops.get(place),
+                gpu=names.get(place) or "",
+                unproven=place in unproven,
             )
         )
     return tuple(cells)

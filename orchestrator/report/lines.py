@@ -32,12 +32,55 @@ def versions(context: Context) -> list[str]:
 
 def place(cells: Sequence[Cell], comparison: Comparison, context: Context) -> str:
     """`CPU (no GPU asked for), 2 cores, Python 3.7.16 in both, 6 rounds interleaved`."""
-    devices = sorted({cell.device.upper() for cell in cells})
+    devices = [_device(name, cells) for name in sorted({cell.device for cell in cells})]
     device = "CPU (no GPU asked for)" if devices == ["CPU"] else words.listed(devices)
     cores = phrases.count(context.cores, "core") if context.cores is not None else ""
     tested = any(contrast.q is not None for contrast in comparison.contrasts)
     rounds = phrases.count(context.rounds, "round") + (" interleaved" if tested else "")
+    runs = len(comparison.run_ids)
+    if runs > 1:  # arms are interleaved within a run, and never paired across runs
+        rounds = f"{phrases.count(context.rounds, 'round')} in {runs} runs" + (
+            ", interleaved in each" if tested else ""
+        )
     return ", ".join(part for part in (device, cores, _python(context), rounds) if part)
+
+
+def _device(name: str, cells: Sequence[Cell]) -> str:
+    """`CPU`, `GPU (NVIDIA H200)`."""
+    models = sorted({cell.gpu for cell in cells if cell.device == name and cell.gpu})
+    return f"{name.upper()} ({'; '.join(models)})" if models else name.upper()
+
+
+def doubts(cells: Sequence[Cell]) -> str:
+    """What the mark behind a time of the GPU means; empty where none has it."""
+    arms = list(dict.fromkeys(cell.arm for cell in cells if cell.unproven))
+    if not arms:
+        return ""
+    return (
+        f"? not proven to have run on the GPU: {', '.join(arms)}. Nothing showed that these used "
+        "it, and nothing that they did not; `proof` in their records says what was looked at."
+    )
+
+
+def pooled(comparison: Comparison) -> str:
+    """How times and ratios of several runs were made; empty for one run."""
+    if len(comparison.run_ids) == 1:
+        return ""
+    return (
+        f"Times are medians over the processes of all {len(comparison.run_ids)} runs; a ratio is "
+        "taken within each block of one run, so the two may differ where runs do."
+    )
+
+
+def unmeasured(cells: Sequence[Cell], comparison: Comparison) -> str:
+    """Why there is no table yet; empty once a cell has a number, or its reason."""
+    missing = comparison.jobs.get("missing", 0)
+    if not missing or any(cell.seconds is not None for cell in cells):
+        return ""
+    return (
+        f"Nothing can be said yet: {missing} of {phrases.count(comparison.jobs['planned'], 'job')} "
+        "are missing, and no block is complete. `stackrace run --resume RUN` goes on with it."
+    )
 
 
 def _python(context: Context) -> str:
@@ -60,7 +103,8 @@ def footnote(cells: Sequence[Cell], comparison: Comparison) -> str:
     # The times are medians over all processes: their quotient may differ a little from the ratio.
     ratio = "averaged over blocks; above 1 is slower."
     others = [name for name in environments if name != comparison.reference]
-    if not others:
+    against = any(contrast.kind in {"as_installed", "version"} for contrast in comparison.contrasts)
+    if not others or not (against or "/" in comparison.reference):
         return f"ratio = right time / left time, {ratio}"
     if len(others) == 1 and comparison.reference in environments:
         ratio = f"ratio = {others[0]} time / {comparison.reference} time, {ratio}"
@@ -72,6 +116,12 @@ def footnote(cells: Sequence[Cell], comparison: Comparison) -> str:
     native = {cell.environment: cell.mode for cell in cells if cell.native}
     modes = ", ".join(f"{name} {native[name]}" for name in environments if name in native)
     return f"* {modes}. {ratio}"
+
+
+def notes(cells: Sequence[Cell], comparison: Comparison) -> list[str]:
+    """The lines below the tables."""
+    told = (footnote(cells, comparison), doubts(cells), pooled(comparison))
+    return [line for line in told if line]
 
 
 def rule(comparison: Comparison) -> str:

@@ -30,6 +30,8 @@ _CORRECTION: Final = (
     "q is p after Benjamini-Hochberg over the comparisons of one kind; as installed and version "
     "count as one kind, and two rows of the same cells as one comparison."
 )
+# More arms than this do not fit a page side by side: 3 environments in 2 modes do.
+MOST_COLUMNS: Final = 6
 _PHASE_NAMES: Final = ("import", "data", "build + compile", "first call")
 
 
@@ -56,16 +58,21 @@ def _opening(cells: Sequence[Cell], comparison: Comparison, context: Context) ->
     yield f"# {_text(' against '.join([*against, comparison.reference]))}"
     yield _bullets(lines.versions(context))
     yield _text(lines.place(cells, comparison, context)) + "."
-    yield "\n".join(f"**{_text(sentence)}**  " for sentence in headline(cells, comparison)).rstrip()
+    if not lines.unmeasured(cells, comparison):
+        told = (f"**{_text(sentence)}**  " for sentence in headline(cells, comparison))
+        yield "\n".join(told).rstrip()
 
 
 def _results(cells: Sequence[Cell], comparison: Comparison, context: Context) -> Iterator[str]:
+    nothing = lines.unmeasured(cells, comparison)
+    if nothing:
+        yield _text(nothing)
+        return
     yield "## Results"
     environments = [item.identifier for item in context.environments]
     for table in main_tables(cells, comparison, environments):
         yield from _table(table)
-    note = lines.footnote(cells, comparison)
-    if note:
+    for note in lines.notes(cells, comparison):
         yield _text(note)
     for tables in further_tables(cells, comparison).values():
         for table in tables:
@@ -74,9 +81,14 @@ def _results(cells: Sequence[Cell], comparison: Comparison, context: Context) ->
 
 def _table(table: Table) -> Iterator[str]:
     yield f"### {_text(table.title)}"
+    judged = "verdict" in table.headers
+    *figures, last = table.headers
     yield _grid(
-        (*table.labels, *table.headers),
-        [(*row.labels, *row.cells) for row in table.rows],
+        (*table.labels, *figures, *(["q"] if judged else []), last),
+        [
+            (*row.labels, *row.cells[:-1], *([words.q(row.q)] if judged else []), row.cells[-1])
+            for row in table.rows
+        ],
         left=len(table.labels),
     )
     remarks = table.remarks()
@@ -86,13 +98,33 @@ def _table(table: Table) -> Iterator[str]:
 
 def _seconds(cells: Sequence[Cell], comparison: Comparison, context: Context) -> Iterator[str]:
     """Seconds and percents as the first benchmarks of this question printed them."""
+    if lines.unmeasured(cells, comparison):
+        return
     environments = [item.identifier for item in context.environments]
     arms = list(dict.fromkeys((cell.environment, cell.mode) for cell in cells))
     arms.sort(key=lambda arm: environments.index(arm[0]))
-    versions = _percents(comparison, {"as_installed", "version"})
-    modes = _percents(comparison, {"mode"})
-    percents = list(dict.fromkeys(_pair(item, cells) for item in (*versions, *modes)))
+    found = _percents(comparison, {"as_installed", "version", "mode"})
     gaps = {(gap.arm, gap.case): words.plain(gap.outcome) for gap in reversed(comparison.gaps)}
+    yield "## Seconds per iteration, and percents"
+    if len(arms) > MOST_COLUMNS:
+        yield _stacked(cells, found, gaps)
+    else:
+        yield _wide(cells, found, gaps, arms)
+    if found:
+        yield (
+            "Percents are (1 - longer / shorter) * 100 as a magnitude: `+` where the newer version "
+            "(graph, in graph against eager) is faster, `-` where it is slower."
+        )
+
+
+def _wide(
+    cells: Sequence[Cell],
+    found: Sequence[Contrast],
+    gaps: Mapping[tuple[str, str], str],
+    arms: Sequence[tuple[str, str]],
+) -> str:
+    """A row a case: columns of seconds, then of percents."""
+    percents = list(dict.fromkeys(_pair(item, cells) for item in found))
     rows = []
     keys = dict.fromkeys((cell.case, cell.api, cell.workload) for cell in cells)
     for case, api, workload in keys:
@@ -102,8 +134,8 @@ def _seconds(cells: Sequence[Cell], comparison: Comparison, context: Context) ->
         seconds = {(cell.environment, cell.mode): _exact(cell, gaps) for cell in here}
         names = {cell.arm for cell in here}
         told = {
-            _pair(item, cells): f"{item.origin_percent:+.0f}%"
-            for item in (*versions, *modes)
+            _pair(item, cells): words.signed(item.origin_percent)
+            for item in found
             if item.candidate.case == case
             and {item.candidate.arm, item.reference.arm} <= names
             and item.origin_percent is not None
@@ -116,13 +148,33 @@ def _seconds(cells: Sequence[Cell], comparison: Comparison, context: Context) ->
                 *(told.get(pair, words.NOTHING) for pair in percents),
             )
         )
-    yield "## Seconds per iteration, and percents"
-    yield _grid(("case", "api", *(" ".join(arm) for arm in arms), *percents), rows, left=2)
-    if percents:
-        yield (
-            "Percents are (1 - longer / shorter) * 100 as a magnitude: `+` where the newer version "
-            "(graph, in graph against eager) is faster, `-` where it is slower."
-        )
+    return _grid(("case", "api", *(" ".join(arm) for arm in arms), *percents), rows, left=2)
+
+
+def _stacked(
+    cells: Sequence[Cell], found: Sequence[Contrast], gaps: Mapping[tuple[str, str], str]
+) -> str:
+    """A row a cell, for more arms than a page is wide: each percent beside its candidate."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for item in found:
+        if item.origin_percent is not None:
+            side = item.candidate
+            told.setdefault((side.arm, side.case), []).append(
+                f"{words.signed(item.origin_percent)} {_pair(item, cells)}"
+            )
+    return _grid(
+        ("case", "arm", "percents", "seconds"),
+        [
+            (
+                cell.case,
+                cell.arm,
+                ", ".join(dict.fromkeys(told.get((cell.arm, cell.case), [words.NOTHING]))),
+                _exact(cell, gaps),
+            )
+            for cell in cells
+        ],
+        left=3,
+    )
 
 
 def _percents(comparison: Comparison, kinds: Iterable[str]) -> list[Contrast]:

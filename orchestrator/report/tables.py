@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 # Only two environments fit side by side.
 SIDE_BY_SIDE: Final = 2
+# Behind a time that is not proven to be one of the GPU.
+UNPROVEN: Final = "?"
 # Kinds with tables of their own, each called like the part in which its two cells differ.
 FURTHER: Final[tuple[ContrastKind, ...]] = (
     "mode",
@@ -35,6 +37,7 @@ class Row:
     labels: tuple[str, ...]
     cells: tuple[str, ...]
     state: State | None = None
+    q: float | None = None
     remarks: tuple[str, ...] = ()
 
 
@@ -66,10 +69,14 @@ def main_tables(
 ) -> list[Table]:
     """Every measured cell with its contrast against the reference: a table a size, api, input."""
     contrasts = _against_reference(comparison)
+    if comparison.contrasts and not contrasts and len(environments) > 1:
+        return []  # only other kinds were asked for, and they have tables of their own
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
         groups.setdefault(_group(cell), []).append(cell)
     shown = [name for name in environments if any(cell.environment == name for cell in cells)]
+    # The reference stands to the left, as in `right time / left time`.
+    shown.sort(key=lambda name: name != comparison.reference)
     side_by_side = len(shown) == SIDE_BY_SIDE and comparison.reference in shown
     build = _side_by_side if side_by_side else _below_each_other
     return [
@@ -253,7 +260,8 @@ def _further(
 
 
 def _time(cell: Cell | None) -> str:
-    return words.seconds(cell.seconds if cell else None)
+    shown = words.seconds(cell.seconds if cell else None)
+    return f"{shown} {UNPROVEN}" if cell is not None and cell.unproven else shown
 
 
 def _row(labels: tuple[str, ...], times: Sequence[str], contrast: Contrast | None) -> Row:
@@ -266,5 +274,6 @@ def _row(labels: tuple[str, ...], times: Sequence[str], contrast: Contrast | Non
         labels=labels,
         cells=(*times, words.ratio(contrast), words.interval(contrast), words.verdict(contrast)),
         state=contrast.state,
+        q=contrast.q,
         remarks=tuple(remark for remark in (reason, *contrast.notes) if remark),
     )

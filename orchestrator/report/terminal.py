@@ -47,17 +47,15 @@ def render(
     page.say(_versions(context, width), style="bold")
     page.say(lines.place(cells, comparison, context))
     page.gap()
-    for sentence in headline(cells, comparison):
-        page.say(sentence)
-    environments = [item.identifier for item in context.environments]
-    for table in main_tables(cells, comparison, environments):
-        page.draw(table)
-    page.say(lines.footnote(cells, comparison), style="dim")
-    _further(page, cells, comparison, context)
+    nothing = lines.unmeasured(cells, comparison)
+    if nothing:
+        page.say(nothing)
+    else:
+        _results(page, cells, comparison, context)
     page.list("No number:", lines.gaps(comparison))
     page.list("Lost jobs:", lines.failures(frame, comparison))
     page.gap()
-    page.say(lines.rule(comparison) if comparison.contrasts else "")
+    page.say(lines.rule(comparison) if comparison.contrasts and not nothing else "")
     page.say(lines.power(comparison))
     page.say(lines.jobs(comparison, context))
     for warning in comparison.warnings:
@@ -66,6 +64,21 @@ def render(
     for word, text in lines.hints(comparison, context):
         page.hint(word, text)
     return page.text()
+
+
+def _results(page: _Page, cells: Sequence[Cell], comparison: Comparison, context: Context) -> None:
+    for sentence in headline(cells, comparison):
+        page.say(sentence)
+    environments = [item.identifier for item in context.environments]
+    drawn = main_tables(cells, comparison, environments)
+    for table in drawn:
+        page.draw(table)
+    if not drawn:
+        _further(page, cells, comparison, context)
+    for note in lines.notes(cells, comparison):
+        page.say(note, style="dim")
+    if drawn:
+        _further(page, cells, comparison, context)
 
 
 def _versions(context: Context, width: int) -> str:

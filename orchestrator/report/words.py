@@ -26,6 +26,7 @@ KINDS: Final[Mapping[ContrastKind, str]] = {
 }
 _UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 _MINUTE, _HOUR = 60, 3600
+_HALF = 0.5  # rounds to nothing below it
 _TINY, _HUGE = 0.001, 9999
 
 
@@ -86,6 +87,13 @@ def inverse(contrast: Contrast) -> Contrast:
     )
 
 
+def q(value: float | None) -> str:
+    """`0.012`, `<0.001`."""
+    if value is None:
+        return NOTHING
+    return f"<{_TINY}" if value < _TINY else f"{value:.3f}"
+
+
 def verdict(contrast: Contrast) -> str:
     """One or two words; the reason stands elsewhere."""
     if contrast.ratio is None:
@@ -102,6 +110,11 @@ def counted(comparison: Comparison, kind: ContrastKind) -> str:
 def percent(fraction: float) -> str:
     """`2%`, `2.5%`: a setting, as it was given."""
     return f"{fraction * 100:.3g}%"
+
+
+def signed(value: float) -> str:
+    """`+16%`, `-8%`, and `0%` without a sign."""
+    return f"{value:+.0f}%" if abs(value) >= _HALF else "0%"
 
 
 def about(fraction: float) -> str:

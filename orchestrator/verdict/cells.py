@@ -42,7 +42,8 @@ class Cells:
     cases: tuple[str, ...]
     native: NDArray[np.bool_]
     python: tuple[str, ...]
-    version: tuple[tuple[str, str], ...]  # TensorFlow, Keras
+    version: tuple[tuple[str, str], ...]  # TensorFlow (empty where there is none), Keras
+    backend: tuple[str, ...]  # `venv`, or a container with the image that the user named
     planned: NDArray[np.bool_]
     log_s: NDArray[np.float64]
     host: NDArray[np.int64]
@@ -89,6 +90,10 @@ def read(frame: pd.DataFrame) -> Cells:
         native=first["native"].to_numpy(dtype=bool),
         python=tuple(first["python"]),
         version=tuple(zip(first["tensorflow"], first["keras"], strict=True)),
+        backend=tuple(
+            f"{backend} {image}".rstrip()
+            for backend, image in zip(first["backend"], first["image"], strict=True)
+        ),
         planned=outcome != None,  # noqa: E711  elementwise
         log_s=spread(np.log(counting["median_s"].to_numpy(dtype=float, na_value=np.nan))),
         host=host,

@@ -214,14 +214,17 @@ def _origin_percent(cells: Cells, pair: Pairing, candidate: Side, reference: Sid
     if pair.kind == "mode":
         expected_wins = candidate_wins == (cells.keys[pair.candidate].mode == "graph")
     else:
-        newer = _age(cells, pair.candidate) >= _age(cells, pair.reference)
-        expected_wins = candidate_wins == newer
+        ages = [_age(cells, cell) for cell in (pair.candidate, pair.reference)]
+        if ages[0] is None or ages[1] is None:
+            return None  # of two frameworks neither is the newer version
+        expected_wins = candidate_wins == (ages[0] >= ages[1])
     return magnitude if expected_wins else -magnitude
 
 
-def _age(cells: Cells, cell: int) -> tuple[Version, Version]:
+def _age(cells: Cells, cell: int) -> tuple[Version, Version] | None:
+    """Versions of TensorFlow and of the `keras` package, which 2.5 does not have."""
     tensorflow, keras = cells.version[cell]
-    return Version(tensorflow or "0"), Version(keras or "0")  # JAX has no TensorFlow, 2.5 no Keras
+    return (Version(tensorflow), Version(keras or "0")) if tensorflow else None
 
 
 def _gaps(frame: pd.DataFrame) -> tuple[Gap, ...]:

@@ -47,7 +47,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ("words", "message"),
     [
         (["rum", "tf114"], "There is no command 'rum'. Did you mean run?"),
-        (["run", "tf11"], "There is no environment 'tf11'. Did you mean tf114?"),
+        (["run", "tff114"], "There is no environment 'tff114'. Did you mean tf114?"),
         (["run", "tf9*"], "No environment matches 'tf9*'."),
         (["run", "tf114", "--preset", "quik"], "There is no preset 'quik'. Did you mean quick?"),
         (["run", "tf114", "--case", "large-small/*"], "The large model cannot take small data"),

@@ -71,7 +71,7 @@ def test_an_interval_over_the_threshold_is_unclear_and_bounds_the_effect() -> No
     assert contrast.low is not None
     assert contrast.high is not None
     assert contrast.state == "unclear"
-    assert contrast.reason == "at most 14% slower or 5.6% faster"
+    assert contrast.reason == "at most 14% slower or 5.3% faster"
     assert contrast.high < 1.14
     assert 1 / contrast.low < 1.056
 

@@ -362,3 +362,29 @@ def test_the_summary_is_json_without_nan() -> None:
     assert "NaN" not in text
     assert "Infinity" not in text
     assert '"low":null' in text
+
+
+def test_backends_that_differ_are_confounded() -> None:
+    """A container against a virtual environment is not a comparison of versions alone."""
+    named = {"backend": "container", "source": "nvcr.io/nvidia/tensorflow:23.03-tf1-py3"}
+    plan = factories.plan(
+        environments=["tf114", factories.environment("tf20", **named)],
+        forms=[("tf.keras", "graph")],
+    )
+    frame = merge([(plan, factories.measured(plan, lambda job: 0.01 + job.slot / 1000))])
+    found = compare(frame, environments=["tf114", "tf20"], threshold=0.02)
+    note = "confounded: container nvcr.io/nvidia/tensorflow:23.03-tf1-py3 against venv"
+    assert all(note in contrast.notes for contrast in found.contrasts)
+
+
+def test_frameworks_have_no_age() -> None:
+    """JAX is neither newer nor older than TensorFlow; its own api is Keras, as installed."""
+    jax = factories.environment("jax", tensorflow="", jax="0.10.2", keras="3.15.1")
+    plan = factories.plan(
+        environments=["tf20", msgspec.structs.replace(jax, native_mode="eager")],
+        forms=[("tf.keras", "eager"), ("keras", "eager")],
+    )
+    frame = merge([(plan, factories.measured(plan, lambda job: 0.01 + job.slot / 1000))])
+    assert {"tf20/tf.keras/eager", "jax/keras/eager"} == set(frame["arm"][frame["native"]])
+    found = compare(frame, environments=["tf20", "jax"], threshold=0.02)
+    assert all(contrast.origin_percent is None for contrast in found.contrasts)
