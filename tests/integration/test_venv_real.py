@@ -200,7 +200,7 @@ def test_two_commands_make_one_environment(
 def kept(cache: Path) -> list[str]:
     """What stands in a cache besides lock files."""
     names = (path.name for path in (cache / "environments").iterdir())
-    return [name for name in names if not name.endswith(".lock")]
+    return [name for name in names if not name.endswith((".lock", ".use"))]
 
 
 def test_worker_dies_with_its_parent(

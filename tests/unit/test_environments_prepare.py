@@ -157,7 +157,7 @@ class Bench:
     def kept(self) -> list[str]:
         """What stands in the cache, without the locks of the slots."""
         names = [path.name for path in (self.folder / "cache" / "environments").iterdir()]
-        return sorted(name for name in names if not name.endswith(".lock"))
+        return sorted(name for name in names if not name.endswith((".lock", ".use")))
 
 
 def _on(row: Row, python: str) -> Row:
