@@ -92,6 +92,9 @@ class FakeEngine:
     made: list[Container] = field(default_factory=list)
     lost: int = 0  # so many calls from now on are not answered
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def _answer(self) -> None:
         if self.lost > 0:
             self.lost -= 1

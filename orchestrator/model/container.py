@@ -114,7 +114,10 @@ class Stdin(Protocol):
 
 
 class Engine(Protocol):
-    """A container engine. Every method may raise RefusedError and LostError."""
+    """A container engine. Every method but `close` may raise RefusedError and LostError."""
+
+    def close(self) -> None:
+        """Close the connections to it."""
 
     def abilities(self) -> Abilities:
         """What the server can do."""

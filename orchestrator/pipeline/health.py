@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 import shutil
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -154,7 +154,8 @@ def _free(folder: Path) -> int | None:
 
 def _engine(connect: Callable[[], Engine]) -> EngineFact:
     try:
-        found = connect().abilities()
+        with closing(connect()) as engine:
+            found = engine.abilities()
     except StackraceError as error:
         return EngineFact(problem=error.what.rstrip("."), fix=error.fix)
     except (LostError, RefusedError) as error:

@@ -1,4 +1,4 @@
-"""Environments beside the first two with real TensorFlow: Keras 3, a pair on the fly, one of one's own."""
+"""More environments with real TensorFlow: Keras 3, a pair on the fly, one of the user's own."""
 
 from __future__ import annotations
 

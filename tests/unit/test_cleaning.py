@@ -29,6 +29,9 @@ class FakeEngine:
     found: list[Image] = field(default_factory=list)
     refuses: str = ""
 
+    def close(self) -> None:
+        """Nothing is open."""
+
     def images(self) -> list[Image]:
         """Every image."""
         return list(self.found)

@@ -135,6 +135,11 @@ class FakeEngine:
 
     def __init__(self, abilities: Abilities | None) -> None:
         self.found = abilities
+        self.closed = False
+
+    def close(self) -> None:
+        """Note it."""
+        self.closed = True
 
     def abilities(self) -> Abilities:
         """What it can, or that it has gone."""
