@@ -76,7 +76,7 @@ class Observer:
         name = frame.f_code.co_name
         if name in _LOOPS and (".engine.training" in module or module.endswith(".trainer")):
             _note(self._loops, f"{_last(module)}.{name}")
-        elif name == "__init__" and module.endswith("data_adapter"):
+        elif name == "__init__" and "data_adapter" in module:
             made = type(frame.f_locals.get("self")).__name__
             if made.endswith("Adapter"):  # the module has other classes too
                 _note(self._adapters, made)
