@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import gc
 import json
 import os
 import shutil
@@ -133,10 +134,9 @@ def pulled(engine: DockerEngine, reference: str) -> str:
 
 @pytest.fixture(scope="session")
 def prepared(
-    engine: DockerEngine, base: str, environments: Mapping[str, VenvEnvironment], zipapp: Path
-) -> dict[str, ContainerEnvironment]:
+    base: str, environments: Mapping[str, VenvEnvironment], zipapp: Path
+) -> Iterator[dict[str, ContainerEnvironment]]:
     """The real tf114 and tf20 as images."""
-    assert engine.abilities().version
     found = stage.prepare(
         [Wanted(row=matrix.load().rows[name], backend="container") for name in environments],
         variant="cpu",
@@ -148,7 +148,11 @@ def prepared(
         ),
         say=log.talk,
     )
-    return {name: made for name, made in found.items() if isinstance(made, ContainerEnvironment)}
+    yield {name: made for name, made in found.items() if isinstance(made, ContainerEnvironment)}
+    for made in found.values():
+        assert isinstance(made, ContainerEnvironment)
+        assert isinstance(made.engine, containers.DockerEngine)
+        made.engine.close()
 
 
 @pytest.fixture
@@ -171,6 +175,7 @@ def daemon(base: str, tmp_path: Path) -> Iterator[Daemon]:
     finally:
         own.close()
         shutil.rmtree(own.folder, ignore_errors=True)
+        gc.collect()  # sockets that the SDK dropped while there was no daemon: here, not later
 
 
 def on(engine: DockerEngine, image: str, folder: Path, **changes: Any) -> ContainerEnvironment:  # noqa: ANN401
