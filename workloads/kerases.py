@@ -25,8 +25,8 @@ def release(version):
 
 def version(keras) -> str:
     """Version of a Keras module: 2.13 to 2.15 tell it only at the top of their package."""
-    top = sys.modules[keras.__name__.partition(".")[0]]
-    return str(getattr(keras, "__version__", None) or top.__version__)
+    own = getattr(keras, "__version__", None)  # first: it loads the lazy module that 2.6 has here
+    return str(own or sys.modules[keras.__name__.partition(".")[0]].__version__)
 
 
 def is_separate(keras, api) -> bool:
