@@ -22,12 +22,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 def problem(place: str) -> EnvironmentFailedError:
     """What connecting to nothing there says."""
-    try:
+    with pytest.raises(EnvironmentFailedError) as caught:
         containers.connect({"DOCKER_HOST": place})
-    except EnvironmentFailedError as error:
-        assert f"Docker Engine cannot be reached at {place}." == error.what
-        return EnvironmentFailedError(error.what, why=error.why, fix=error.fix)
-    raise AssertionError(place)
+    assert f"Docker Engine cannot be reached at {place}." == caught.value.what
+    return caught.value
 
 
 def test_not_installed_or_not_running(tmp_path: Path) -> None:
