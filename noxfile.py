@@ -96,6 +96,13 @@ def docs(session: nox.Session) -> None:
     session.run("python", "-m", "orchestrator.pipeline.support", "README.md")
 
 
+@nox.session(python=PYTHON, default=False, tags=["update"])
+def releases(session: nox.Session) -> None:
+    """Make the table of releases again, which pairs on the fly are chosen from: -- INDEX."""
+    session.install("--require-hashes", "-r", "requirements.txt")
+    session.run("python", "-m", "orchestrator.pairs.refresh", *session.posargs)
+
+
 def _stackrace(session: nox.Session, *words: str) -> None:
     session.install("--require-hashes", "-r", "requirements.txt")
     session.run(
