@@ -104,7 +104,7 @@ def _nvidias_own(row: Row, have: Capability) -> str:
     if row.tensorflow.startswith("1.15.") and have < _UNRELIABLE:
         return (
             " NVIDIA's own build of 1.15 runs there: --image "
-            f"{row.identifier}=nvcr.io/nvidia/tensorflow:23.03-tf1-py3"
+            f"{row.identifier}=REGISTRY/nvidia/tensorflow:23.03-tf1-py3"
         )
     return ""
 

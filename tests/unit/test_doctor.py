@@ -118,7 +118,7 @@ def test_h200_and_tensorflow_1() -> None:
         "than this GPU"
     )
     assert "--device cpu" in answer.fix
-    assert "nvcr.io/nvidia/tensorflow:23.03-tf1-py3" in fits("tf115", nvml.h200()).fix
+    assert "REGISTRY/nvidia/tensorflow:23.03-tf1-py3" in fits("tf115", nvml.h200()).fix
 
 
 def test_h200_and_tensorflow_210() -> None:

@@ -366,14 +366,14 @@ def test_the_summary_is_json_without_nan() -> None:
 
 def test_backends_that_differ_are_confounded() -> None:
     """A container against a virtual environment is not a comparison of versions alone."""
-    named = {"backend": "container", "source": "nvcr.io/nvidia/tensorflow:23.03-tf1-py3"}
+    named = {"backend": "container", "source": "registry.example/nvidia/tensorflow:23.03-tf1-py3"}
     plan = factories.plan(
         environments=["tf114", factories.environment("tf20", **named)],
         forms=[("tf.keras", "graph")],
     )
     frame = merge([(plan, factories.measured(plan, lambda job: 0.01 + job.slot / 1000))])
     found = compare(frame, environments=["tf114", "tf20"], threshold=0.02)
-    note = "confounded: container nvcr.io/nvidia/tensorflow:23.03-tf1-py3 against venv"
+    note = "confounded: container registry.example/nvidia/tensorflow:23.03-tf1-py3 against venv"
     assert all(note in contrast.notes for contrast in found.contrasts)
 
 
