@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from orchestrator.pairs.request import Pair, parse
 from orchestrator.pairs.rows import complete, rows
+from orchestrator.pairs.sharing import advice
 
-__all__ = ["Pair", "complete", "parse", "rows"]
+__all__ = ["Pair", "advice", "complete", "parse", "rows"]

@@ -43,7 +43,7 @@ def settle(pair: Pair, matrix: Matrix) -> Candidate:
     """The pair with what it leaves open; UsageError when it does not exist or cannot work."""
     if pair.nightly:
         newest = releases().tensorflow[_newest(releases().tensorflow)]
-        pythons = _fitting(pair, newest.pythons) if pair.python is None else (pair.python,)
+        pythons = _for_nightly(pair, newest.pythons)
         basis = basis_of(_newest(releases().tensorflow), matrix)
         return Candidate(
             pair=pair,
@@ -68,31 +68,15 @@ def settle(pair: Pair, matrix: Matrix) -> Candidate:
     return Candidate(pair=pair, tensorflow=version, keras=keras, pythons=fitting, basis=basis)
 
 
-def pythons(
-    candidates: Sequence[Candidate],
-    *,
-    fixed: Collection[str],
-    say: Callable[[str], None],
-) -> list[str]:
-    """A Python for each: one for all, those of `fixed` rows too, where one fits them all.
+def pythons(candidates: Sequence[Candidate], *, fixed: Sequence[str]) -> list[str]:
+    """A Python for each: one for all where one fits, and of those one of `fixed` rows.
 
-    Else one for all pairs, else the newest for each; `say` is told that Pythons differ.
+    Else one of `fixed` rows for each, and where none of them fits, the newest.
     """
-    among = set(fixed)
     common = set.intersection(*(set(item.pythons) for item in candidates))
-    shared = {python for python in common if among <= {python}}
-    if shared:
-        return [_best(shared, candidates)] * len(candidates)
     if common:
-        chosen = [_best(common, candidates)] * len(candidates)
-    else:
-        chosen = [_best(set(item.pythons), [item]) for item in candidates]
-    pairs = ", ".join(
-        f"{item.pair.text} on {python}" for item, python in zip(candidates, chosen, strict=True)
-    )
-    others = f"; the others run on {', '.join(sorted(among, key=Version))}" if among else ""
-    say(f"No one Python has wheels for all of these: {pairs}{others}. Python is confounded.")
-    return chosen
+        return [_best(common, candidates, fixed)] * len(candidates)
+    return [_best(item.pythons, [item], fixed) for item in candidates]
 
 
 def basis_of(version: str, matrix: Matrix) -> Row:
@@ -186,6 +170,12 @@ def _fitting(pair: Pair, wheels: tuple[str, ...]) -> tuple[str, ...]:
     return (pair.python,)
 
 
+def _for_nightly(pair: Pair, wheels: tuple[str, ...]) -> tuple[str, ...]:
+    """As `_fitting`; a nightly may have wheels for newer Pythons than the newest release."""
+    newer = pair.python is not None and Version(pair.python) > Version(wheels[-1])
+    return (pair.python,) if pair.python is not None and newer else _fitting(pair, wheels)
+
+
 def _on_both(pair: Pair, keras: str, wheels: tuple[str, ...]) -> tuple[str, ...]:
     release = releases().keras.get(keras)
     fitting = tuple(python for python in wheels if release is None or release.takes(python))
@@ -198,10 +188,10 @@ def _on_both(pair: Pair, keras: str, wheels: tuple[str, ...]) -> tuple[str, ...]
     )
 
 
-def _best(able: Collection[str], candidates: Sequence[Candidate]) -> str:
-    """The Python of a row that is one of the pairs, whose lock ships; else the newest."""
+def _best(able: Collection[str], candidates: Sequence[Candidate], fixed: Sequence[str]) -> str:
+    """One of `fixed`; that of a pair that is a row, whose lock ships; else the newest."""
     rows = [item.basis.python for item in candidates if item.is_basis]
-    ready = [python for python in rows if python in able]
+    ready = [python for python in (*fixed, *rows) if python in able]
     return ready[0] if ready else max(able, key=Version)
 
 

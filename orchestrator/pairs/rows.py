@@ -12,7 +12,7 @@ from orchestrator.pairs import choice
 from orchestrator.pairs.releases import releases, rules, within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from orchestrator.model.matrix import Matrix, Row
     from orchestrator.model.names import Api
@@ -26,20 +26,19 @@ def rows(
     pairs: Sequence[Pair],
     matrix: Matrix,
     *,
-    fixed_pythons: Collection[str],
+    fixed_pythons: Sequence[str],
     newest: Callable[[str], Mapping[str, str]],
-    say: Callable[[str], None],
 ) -> tuple[Row, ...]:
     """A row for each pair, in order; the matrix's own where it has the pair.
 
-    `fixed_pythons`: those of the other environments of the command. `newest`: for a Python, the
-    pins of today's tf-nightly. `say` is told when one Python does not fit them all.
+    `fixed_pythons`: those of the other environments of the command, in order. `newest`: for a
+    Python, the pins of today's tf-nightly.
     Raises UsageError for what does not exist or cannot work, with the nearest that can.
     """
     if not pairs:
         return ()
     candidates = [choice.settle(pair, matrix) for pair in pairs]
-    chosen = choice.pythons(candidates, fixed=fixed_pythons, say=say)
+    chosen = choice.pythons(candidates, fixed=fixed_pythons)
     made = [_row(item, python, newest) for item, python in zip(candidates, chosen, strict=True)]
     distinct = {row.spec: row for row in made}.values()
     shared = Counter(row.identifier for row in distinct)

@@ -6,7 +6,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from orchestrator import log, matrix, pairs
+from orchestrator import matrix, pairs
 from orchestrator.environments import interpreters, locks
 from orchestrator.model.matrix import Matrix
 
@@ -56,9 +56,8 @@ def rows(
     made = pairs.rows(
         asked,
         matrix.load(),
-        fixed_pythons={".".join(row.python.split(".")[:2]) for row in others},
+        fixed_pythons=[".".join(row.python.split(".")[:2]) for row in others],
         newest=newest,
-        say=log.warn,
     )
     return matrix.choose(
         known,

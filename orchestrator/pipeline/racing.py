@@ -17,6 +17,7 @@ from orchestrator import (
     interrupt,
     log,
     matrix,
+    pairs,
     plan,
     process,
     record,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from orchestrator.environments.options import Wanted
     from orchestrator.model.execution import Environment
     from orchestrator.model.grid import Grid, Selection
     from orchestrator.model.matrix import Row
@@ -78,6 +80,7 @@ def race(settings: config.Config, hints: Hints) -> int:
     )
     reference = plan.check_reference(rows, selection.forms, settings.reference)
     _announce(every, selection, rows, settings)
+    _warn_of_pythons(entered)
     started = time.monotonic()
     prepared = preparing.build(
         [item for item in entered if not choice.hopeless(item.row.identifier)],
@@ -169,6 +172,14 @@ def _announce(
             f"{size} may be too slow on a CPU for {settings.limits.job_s:.0f} s a process; it "
             f"would need something like --max-job-seconds {round(seconds, -1):.0f}."
         )
+
+
+def _warn_of_pythons(entered: Sequence[Wanted]) -> None:
+    """Before anything is built: afterwards nobody builds it again on another Python."""
+    given = {item.row.identifier for item in entered if item.source}
+    told = pairs.advice([item.row for item in entered], matrix.load(), given=given)
+    if told is not None:
+        log.warn(told)
 
 
 def _warn_of_load(loads: Sequence[float], cores: int, when: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 from packaging.version import Version
 
@@ -14,7 +15,7 @@ from orchestrator.pairs.choice import basis_of, keras_of, refusal
 from orchestrator.pairs.releases import releases, rules, within
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Collection, Mapping, Sequence
 
     from orchestrator.model.matrix import Row
     from orchestrator.pairs.releases import Pin, Refusal
@@ -25,7 +26,7 @@ RELEASED = list(releases().tensorflow)
 NIGHTLY = {"tf-nightly": "2.23.0.dev20261026", "keras-nightly": "3.16.0.dev2026102704"}
 
 
-def made(*texts: str, fixed: Collection[str] = (), said: list[str] | None = None) -> list[Row]:
+def made(*texts: str, fixed: Sequence[str] = ()) -> list[Row]:
     """The rows of these pairs, beside environments on the Pythons `fixed`."""
     asked = [pair for pair in map(pairs.parse, texts) if pair is not None]
     assert len(texts) == len(asked)
@@ -33,9 +34,12 @@ def made(*texts: str, fixed: Collection[str] = (), said: list[str] | None = None
     def newest(_: str) -> Mapping[str, str]:
         return NIGHTLY
 
-    heard: list[str] = [] if said is None else said
-    rows = pairs.rows(asked, MATRIX, fixed_pythons=fixed, newest=newest, say=heard.append)
-    return list(rows)
+    return list(pairs.rows(asked, MATRIX, fixed_pythons=fixed, newest=newest))
+
+
+def told(*rows: Row, given: Collection[str] = ()) -> str | None:
+    """What is said of the Pythons of these rows."""
+    return pairs.advice(rows, MATRIX, given=given)
 
 
 def refused(*texts: str) -> UsageError:
@@ -158,8 +162,7 @@ def test_no_row_of_the_matrix_is_refused(row: Row) -> None:
 @pytest.mark.parametrize("new", RELEASED[::9])
 def test_one_python_for_all_where_there_is_one(old: str, new: str) -> None:
     """Two releases share a Python when any has wheels of both; else the user is told."""
-    said: list[str] = []
-    first, second = made(f"tensorflow=={old}", f"tensorflow=={new}", said=said)
+    first, second = made(f"tensorflow=={old}", f"tensorflow=={new}")
     kerases = [releases().keras[row.keras] for row in (first, second) if row.keras]
     both = [
         python
@@ -168,7 +171,7 @@ def test_one_python_for_all_where_there_is_one(old: str, new: str) -> None:
         and all(release.takes(python) for release in kerases)
     ]
     assert bool(both) == (first.python == second.python)
-    assert bool(both) == (not said)
+    assert bool(both) == (told(first, second) is None)
 
 
 def test_pairs_follow_the_rows_beside_them() -> None:
@@ -176,12 +179,65 @@ def test_pairs_follow_the_rows_beside_them() -> None:
     assert ["3.7"] == [row.python for row in made("tensorflow==2.9.1", fixed=["3.7"])]
 
 
-def test_pythons_that_differ_are_told() -> None:
-    """Where nothing fits all, each gets its newest, and the message says who runs on what."""
-    said: list[str] = []
-    rows = made("tensorflow==2.16.1", fixed=["3.7"], said=said)
-    assert ["3.12"] == [row.python for row in rows]
-    assert "tensorflow==2.16.1 on 3.12; the others run on 3.7" in said[0]
+def test_pairs_follow_the_first_row_that_they_can() -> None:
+    """Beside rows on two Pythons a pair shares one of them rather than have a third."""
+    assert ["3.7"] == [row.python for row in made("tensorflow==2.9.1", fixed=["3.7", "3.11"])]
+    assert ["3.11"] == [row.python for row in made("tensorflow==2.12.0", fixed=["3.7", "3.11"])]
+    assert ["3.12"] == [row.python for row in made("tensorflow==2.16.1", fixed=["3.7"])]
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("tf114", "tf20"), None),
+        (
+            ("tf28", "tf218"),
+            "fits them all: write tensorflow==2.8.4 for tf28, tensorflow==2.18.1 for tf218.",
+        ),
+        (("tf114", "tf218"), "No one Python fits them all as they are."),
+        (("tf28", "keras3-jax"), "No one Python fits them all as they are."),
+    ],
+)
+def test_rows_on_different_pythons_are_told_how_to_share_one(
+    names: tuple[str, ...], expected: str | None
+) -> None:
+    """Where wheels of all exist for one Python, the names that bring them onto it are said."""
+    found = told(*(MATRIX.rows[name] for name in names))
+    assert expected is None if found is None else found.endswith(str(expected))
+
+
+def test_the_advice_gives_one_python() -> None:
+    """What is advised for two rows is a command whose environments share a Python."""
+    rows = made("tensorflow==2.8.4", "tensorflow==2.18.1")
+    assert ["3.10", "3.10"] == [row.python for row in rows]
+    assert told(*rows) is None
+
+
+def test_an_environment_of_somebody_else_keeps_its_python() -> None:
+    """The others are advised to come to the Python that it has, where they can."""
+    (mine,) = made("tensorflow==2.15.0+python==3.9")
+    mine = msgspec.structs.replace(mine, identifier="mine", python="3.9.18", spec="")
+    assert str(told(mine, MATRIX.rows["tf28"], given={"mine"})).endswith(
+        "3.9 for mine; 3.7 for tf28. Python 3.9 fits them all: write tensorflow==2.8.4 for tf28."
+    )
+    assert str(told(mine, MATRIX.rows["tf114"], given={"mine"})).endswith("as they are.")
+
+
+def test_a_pair_on_a_python_of_the_users_choice_is_told_what_fits() -> None:
+    """Two pairs with Pythons of their own are advised to leave them out."""
+    rows = made("tensorflow==2.8.4+python==3.7", "tensorflow==2.18.0+python==3.12")
+    assert str(told(*rows)).endswith(
+        "Python 3.10 fits them all: write tensorflow==2.8.4 for tf28, "
+        "tensorflow==2.18.0+keras==3.6.0 for tf2.18.0-keras3.6.0-py3.12."
+    )
+
+
+@pytest.mark.parametrize("text", ["tf-nightly+python==3.6", "tf-nightly==2.23.0+python==3.9"])
+def test_a_nightly_takes_no_older_python_than_the_newest_release(text: str) -> None:
+    """A Python that TensorFlow has left behind is refused, a newer one is left to the index."""
+    assert "nightly" in refused("tf-nightly+python==3.6").what
+    assert "has no wheel for Python" in refused(text).what
+    assert ["3.14"] == [row.python for row in made("tf-nightly+python==3.14")]
 
 
 def test_identifiers_name_python_only_where_it_matters() -> None:
