@@ -14,11 +14,13 @@ from orchestrator.errors import UsageError, nearest
 from orchestrator.model import codec
 from orchestrator.model.cell import Case
 from orchestrator.model.grid import Grid, Preset, Selection
+from orchestrator.model.matrix import own_api
 from orchestrator.model.names import Api, Input, Method, Mode, check_name
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+    from orchestrator.model.matrix import Row
     from orchestrator.model.names import Device
     from orchestrator.model.plan import Limits
 
@@ -57,6 +59,15 @@ def _check_preset(grid: Grid, name: str, chosen: Preset) -> None:
             raise UsageError(f"{where}: {reason}")
 
 
+def fitted(chosen: Preset, rows: Iterable[Row]) -> Preset:
+    """The preset with the own api of each environment that has none of the preset's.
+
+    Keras 3 on JAX or PyTorch has no tf.keras; it is raced, as installed, through keras.
+    """
+    own = [own_api(row) for row in rows if not {*row.apis} & {*chosen.apis}]
+    return msgspec.structs.replace(chosen, apis=tuple(dict.fromkeys((*chosen.apis, *own))))
+
+
 def preset(grid: Grid, name: str) -> Preset:
     """The preset of that name, else UsageError."""
     if name not in grid.presets:
@@ -89,6 +100,11 @@ def select(
     forms = [f"{api}/{mode}" for api, mode in existing]
     own_forms = {f"{api}/{mode}" for api in chosen.apis for mode in chosen.modes}
     picked_forms = _pick(arm_globs, [forms], lambda glob: _no_arm(glob, forms)) or own_forms
+    if not picked_forms.intersection(forms):
+        raise UsageError(
+            f"No environment here has one of {', '.join(sorted(own_forms))}.",
+            fix=f"Name what they have with --arm, such as --arm {forms[0]}." if forms else "",
+        )
     return Selection(
         cases=tuple(
             msgspec.structs.replace(case, device=device)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import msgspec
+from packaging.version import InvalidVersion, Version
 
 from orchestrator.errors import InputError, UsageError, nearest
 from orchestrator.model.matrix import Cuda, Impossible, Matrix, Row
@@ -74,7 +76,12 @@ def choose(
             continue
         named[row.identifier] = named.get(row.identifier, 0) + 1
         copy = _copy(row, named[row.identifier])
-        chosen.setdefault(copy.identifier, copy)
+        if chosen.setdefault(copy.identifier, copy) != copy:
+            raise UsageError(
+                f"Two environments would be called {copy.identifier}.",
+                why=f"{row.identifier} named again is called {copy.identifier} in reports.",
+                fix="Give the one of your own another name.",
+            )
     return tuple(chosen.values())
 
 
@@ -100,7 +107,10 @@ def _matching(matrix: Matrix, pattern: str) -> list[Row]:
         raise UsageError(
             f"No environment matches {pattern!r}.", fix=f"Valid: {', '.join(matrix.rows)}."
         )
-    raise UsageError(f"There is no environment {pattern!r}. {hint}".rstrip())
+    raise UsageError(
+        f"There is no environment {pattern!r}. {hint}".rstrip(),
+        fix="`stackrace list` shows all; any other pair is written like tensorflow==2.9.1.",
+    )
 
 
 def _user_row(
@@ -117,13 +127,34 @@ def _user_row(
             fix=f"Give it another, such as {name}-mine.",
         )
     _check_table(where, name, table)
-    for key in ("tensorflow", "jax", "torch", "keras", "python"):
-        if not isinstance(table.get(key, ""), str):
-            raise UsageError(f"{where}: {key} is not text.", fix=f'Write {key} = "VERSION".')
+    for key in (*get_args(Framework), "keras"):
+        _check_version(where, key, table.get(key, ""))
     if "python" not in table:
         raise UsageError(f"{where} has no python.", fix='Add a line such as python = "3.11".')
+    if re.fullmatch(r"3\.\d{1,2}", str(table["python"])) is None:
+        raise UsageError(
+            f"{where}: python = {table['python']!r} is no Python.",
+            fix="Write it as 3.N, such as 3.11; the newest patch release is taken.",
+        )
     _check_framework(where, table)
-    return _convert(where, {**complete(table), **table, "identifier": name, "spec": name})
+    try:
+        rest = complete(table)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error.what}", why=error.why, fix=error.fix) from error
+    row = _convert(where, {**rest, **table, "identifier": name, "spec": name})
+    for key in ("apis", "modes"):
+        if not getattr(row, key):
+            raise UsageError(f"{where} has no {key}, and could run nothing.")
+    return row
+
+
+def _check_version(where: str, key: str, value: object) -> None:
+    if not isinstance(value, str):
+        raise UsageError(f"{where}: {key} is not text.", fix=f'Write {key} = "VERSION".')
+    try:
+        Version(value or "0")  # empty: there is none
+    except InvalidVersion as error:
+        raise UsageError(f"{where}: {key} = {value!r} is no version.") from error
 
 
 def _row(source: str, name: str, table: Any) -> Row:  # noqa: ANN401 - what TOML holds

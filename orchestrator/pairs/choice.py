@@ -9,13 +9,13 @@ from packaging.version import Version
 
 from orchestrator.errors import UsageError
 from orchestrator.pairs.releases import releases, rules
+from orchestrator.pairs.request import Pair
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
 
     from orchestrator.model.matrix import Matrix, Row
     from orchestrator.pairs.releases import KerasRelease
-    from orchestrator.pairs.request import Pair
 
 KERAS_3 = Version("2.16")  # from here on Keras is released apart from TensorFlow
 
@@ -105,6 +105,18 @@ def refusal(tensorflow: str, keras: str) -> str | None:
     return None
 
 
+def check(version: str, keras: str, python: str, basis: Row) -> None:
+    """UsageError for a pair that is known not to work, or to have no wheels for this Python.
+
+    Releases that are not known pass: the index decides.
+    """
+    pair = Pair(text="", tensorflow=version, keras=keras or None, python=python)
+    release = releases().tensorflow.get(version)
+    wheels = (python,) if release is None else _fitting(pair, release.pythons)
+    _check_keras(pair, version, wheels, basis)
+    _on_both(pair, keras, wheels)
+
+
 def keras_of(version: str, basis: Row, *, takes: Callable[[KerasRelease], bool]) -> str:
     """The Keras that belongs to a release of TensorFlow.
 
@@ -126,19 +138,22 @@ def _keras(pair: Pair, version: str, wheels: Sequence[str], basis: Row) -> str:
     if pair.keras is None:
         python = pair.python
         return keras_of(version, basis, takes=lambda item: python is None or item.takes(python))
-    reason = refusal(version, pair.keras)
-    if reason is not None:
-        raise UsageError(
-            f"{pair.title} cannot work.",
-            why=reason,
-            fix=f"Nearest that can: {_nearest_pair(version, pair.keras, wheels, basis)}.",
-        )
+    _check_keras(pair, version, wheels, basis)
     if pair.keras not in releases().keras:
         raise UsageError(
             f"There is no Keras {pair.keras} that stackrace knows.",
             fix=f"Nearest: {', '.join(near(pair.keras, releases().keras))}.",
         )
     return pair.keras
+
+
+def _check_keras(pair: Pair, version: str, wheels: Sequence[str], basis: Row) -> None:
+    reason = refusal(version, pair.keras or "")
+    if reason is not None:
+        nearest = _nearest_pair(version, pair.keras or "", wheels, basis)
+        raise UsageError(
+            f"{pair.title} cannot work.", why=reason, fix=f"Nearest that can: {nearest}."
+        )
 
 
 def _nearest_pair(version: str, keras: str, wheels: Sequence[str], basis: Row) -> str:

@@ -54,7 +54,8 @@ def rows(
 def complete(table: Mapping[str, Any], matrix: Matrix) -> dict[str, Any]:
     """What a user's row gets for the keys that it leaves out, from the closest row of the matrix.
 
-    `table` has `python` and one of `tensorflow`, `jax` and `torch`.
+    `table` has `python` and one of `tensorflow`, `jax` and `torch`. Raises UsageError for a pair
+    that is known not to work, unless the table names its packages itself.
     """
     row = _closest(table, matrix)
     found: dict[str, Any] = msgspec.to_builtins(row)
@@ -74,6 +75,8 @@ def _closest(table: Mapping[str, Any], matrix: Matrix) -> Row:
         basis = choice.basis_of(version, matrix)
         if keras is None:
             keras = basis.keras
+        if "packages" not in table:
+            choice.check(version, keras, python, basis)
         return _derived(basis, version, keras, python, name="tensorflow")
     kind = "jax" if table.get("jax") else "torch"
     basis = next(row for row in matrix.rows.values() if getattr(row, kind))

@@ -120,7 +120,7 @@ def again(plan: Plan, settings: Config, zipapp: guest.Guest) -> tuple[Wanted, ..
             if item.source
         },
     )
-    names = [_name_of(item) for item in asked]
+    names = [name_of(item) for item in asked]
     return tuple(
         dataclasses.replace(
             found,
@@ -132,9 +132,13 @@ def again(plan: Plan, settings: Config, zipapp: guest.Guest) -> tuple[Wanted, ..
     )
 
 
-def _name_of(item: PlannedEnvironment) -> str:
-    """What names it on a command line: a copy is its row named again."""
-    return item.spec or item.lock or item.identifier
+def name_of(item: PlannedEnvironment) -> str:
+    """What names it on a command line: a copy is its row named again.
+
+    One that somebody else made has its own name, whatever it was made from.
+    """
+    name = item.lock or item.identifier
+    return name if item.source else item.spec or name
 
 
 def _wanted(row: Row, settings: Config) -> Wanted:

@@ -64,10 +64,11 @@ def race(settings: config.Config, hints: Hints) -> int:
     host.check_cpu()
     _check_writable(settings.results)
     every = grid.load(settings.presets)
-    chosen = grid.preset(every, settings.preset)
+    preset = grid.preset(every, settings.preset)
     zipapp = guest.build(settings.cache / "guest")
     entered = preparing.wanted(settings, settings.environments, zipapp)
     rows = [item.row for item in entered]
+    chosen = grid.fitted(preset, rows)
     choice = devices.choose(entered, settings)
     selection = grid.select(
         every,

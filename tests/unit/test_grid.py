@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orchestrator import grid
+from orchestrator import grid, matrix
 from orchestrator.errors import UsageError
 from orchestrator.model.plan import Limits
 
@@ -73,6 +73,24 @@ def test_arm_globs_pick_among_all_arms() -> None:
     """An arm glob is not limited to the preset's api."""
     assert len(select("smoke", arm_globs=["*"]).forms) == 6
     assert (("keras", "graph"), ("keras", "eager")) == select("smoke", arm_globs=["keras/*"]).forms
+
+
+def test_an_environment_without_the_presets_apis_runs_in_its_own() -> None:
+    """Keras 3 on JAX has no tf.keras: beside it, or alone, the preset takes keras too."""
+    rows = matrix.load().rows
+    smoke = grid.preset(grid.load(), "smoke")
+    assert ("tf.keras", "keras") == grid.fitted(smoke, [rows["tf218"], rows["keras3-jax"]]).apis
+    assert smoke == grid.fitted(smoke, [rows["tf218"], rows["tf114"]])
+    alone = grid.fitted(smoke, [rows["keras3-jax"]])
+    chosen = grid.select(grid.load(), alone, existing=[("keras", "eager")])
+    assert (("keras", "eager"),) == chosen.forms
+
+
+def test_nothing_to_run_is_said_before_anything_is_built() -> None:
+    """Environments that have no api or mode of the preset are refused, with what they have."""
+    with pytest.raises(UsageError, match="No environment here has one of") as caught:
+        select("smoke", existing=[("keras", "eager")])
+    assert "Name what they have with --arm, such as --arm keras/eager." == caught.value.fix
 
 
 def test_rounds_override_the_preset() -> None:

@@ -237,6 +237,13 @@ def test_unknown_name_is_answered_with_the_nearest() -> None:
     assert "There is no environment 'tf2.18'. Did you mean tf218?" == caught.value.what
 
 
+def test_two_environments_of_one_name_are_refused() -> None:
+    """A row that is called like the copy of another must not vanish without a word."""
+    other = msgspec.structs.replace(matrix.load().rows["tf20"], identifier="tf114-2")
+    with pytest.raises(UsageError, match="Two environments would be called tf114-2"):
+        matrix.choose(matrix.load(), ["tf114", "tf114", "tf114-2"], extra_rows={"tf114-2": other})
+
+
 def test_glob_without_a_match_is_an_error() -> None:
     """A glob that selects nothing is a mistake, not an empty selection."""
     with pytest.raises(UsageError, match="No environment matches 'tf3") as caught:
@@ -294,6 +301,13 @@ def test_a_users_row_of_three_lines(tmp_path: Path) -> None:
         ("mine", {"tensorflow": "2.9.1", "jax": "0.9", "python": "3.7"}, "tensorflow and jax"),
         ("mine", {"tensorflow": "2.9.1", "python": "3.7", "apis": ["keras2"]}, "keras2"),
         ("Mine", {"tensorflow": "2.9.1", "python": "3.7"}, "'Mine' is not a name"),
+        ("mine", {"tensorflow": "banana", "python": "3.7"}, "'banana' is no version"),
+        ("mine", {"jax": "0.x", "python": "3.11"}, "jax = '0.x' is no version"),
+        ("mine", {"torch": "2.9.0", "keras": "y", "python": "3.11"}, "keras = 'y' is no version"),
+        ("mine", {"tensorflow": "2.9.1", "python": "x"}, "python = 'x' is no Python"),
+        ("mine", {"tensorflow": "2.9.1", "python": "3.7.16"}, "'3.7.16' is no Python"),
+        ("mine", {"tensorflow": "2.9.1", "python": "3.7", "apis": []}, "has no apis"),
+        ("mine", {"tensorflow": "2.9.1", "python": "3.7", "modes": []}, "has no modes"),
     ],
 )
 def test_users_rows_that_are_wrong(

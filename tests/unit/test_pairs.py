@@ -391,6 +391,31 @@ def test_user_rows_are_completed(table: dict[str, str], expected: tuple[str, ...
     assert not {"identifier", "lock", "spec"} & set(found)
 
 
+@pytest.mark.parametrize(
+    ("table", "expected"),
+    [
+        (
+            {"tensorflow": "2.15.1", "python": "3.7"},
+            "TensorFlow 2.15.1 has no wheel",
+        ),
+        ({"tensorflow": "2.5.3", "keras": "2.4.3", "python": "3.7"}, "cannot work"),
+        ({"tensorflow": "2.20.0", "keras": "3.13.0", "python": "3.10"}, "needs Python 3.11"),
+    ],
+)
+def test_user_rows_that_cannot_work(table: dict[str, str], expected: str) -> None:
+    """They are refused as a pair is, unless they name packages of their own."""
+    with pytest.raises(UsageError, match=expected):
+        pairs.complete(table, MATRIX)
+    own = pairs.complete({**table, "packages": {"cpu": ["mine==1"]}}, MATRIX)
+    assert table["python"] == own["python"]
+
+
+def test_a_user_row_of_an_unknown_release_is_left_to_the_index() -> None:
+    """A fork's version is nobody's business here."""
+    found = pairs.complete({"tensorflow": "2.15.1+nv24.1", "python": "3.10"}, MATRIX)
+    assert "tensorflow==2.15.1+nv24.1" == found["packages"]["cpu"][0]
+
+
 def test_user_rows_with_packages_of_their_own_get_no_gpu() -> None:
     """Who names packages for the CPU alone has no GPU build."""
     table = {"tensorflow": "2.9.1", "python": "3.10", "packages": {"cpu": ["mine==1"]}}
