@@ -153,6 +153,11 @@ def load(
     file = (folder or Path.cwd()) / FILE
     settings = _settings(file)
     table = settings.run
+    if table.backend == "existing":
+        raise UsageError(
+            f'{file}: [run] backend = "existing" does not say which interpreters.',
+            fix="Leave the line out, and name them where they are raced: --python NAME=PATH.",
+        )
     results = variables.get("STACKRACE_RESULTS") or table.results or "results"
     threshold = _first(flags.threshold, _threshold(table.threshold, file))
     devices = _first(flags.device, table.device)
@@ -250,6 +255,10 @@ def _sources(flags: Flags) -> dict[str, Source]:
         name, sign, place = text.rpartition("=")
         if not sign:
             name, place = _only(flags.environments, text), text
+        if not (name and place):
+            raise UsageError(
+                f"--image {text!r} is not NAME=REF.", fix="Write it as --image tf115=REF."
+            )
         _enter(sources, name, Source(backend="container", place=place))
     if flags.backend == "existing":
         for name in flags.environments:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,13 +11,15 @@ from orchestrator import log
 from orchestrator.cli import options
 from orchestrator.config import Flags
 from orchestrator.model import codec
-from orchestrator.model.names import Backend
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from orchestrator.model.health import Health, HealthCell, Level
+    from orchestrator.model.names import Backend
 
+# What is in an environment that somebody else made is found out when it is raced.
+BACKENDS: tuple[Backend, ...] = ("venv", "container")
 STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "cannot": "red"}
 
 
@@ -28,7 +30,7 @@ STYLES: dict[Level, str] = {"ok": "green", "warning": "yellow", "cannot": "red"}
 @click.argument("environments", nargs=-1, metavar="[ENV...]")
 @click.option(
     "--backend",
-    type=click.Choice(get_args(Backend)),
+    type=click.Choice(BACKENDS),
     help="Only environments that are isolated so [venv and container].",
 )
 @click.option("--device", metavar="cpu,gpu", help="Only these devices; every one is asked for.")
@@ -46,7 +48,7 @@ def doctor(
     )
     from orchestrator.pipeline import health
 
-    backends: tuple[Backend, ...] = (backend,) if backend else ("venv", "container")
+    backends: tuple[Backend, ...] = (backend,) if backend else BACKENDS
     found = health.examine(settings, backends=backends)
     if as_json:
         log.data(codec.encode(found).decode().rstrip())

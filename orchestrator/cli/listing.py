@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from orchestrator import log
+from orchestrator.cli import options
+from orchestrator.config import Flags
 from orchestrator.model import codec, phrases
 from orchestrator.report import words
 
@@ -19,14 +21,14 @@ WIDTH = 100
 
 @click.command(
     "list",
-    help="Show environments, presets, cases, arms and contrasts.",
+    help="Show environments, presets, cases, arms and contrasts; those of stackrace.toml too.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def list_command(*, as_json: bool) -> int:
     """Run `stackrace list`; returns the exit code."""
     from orchestrator.pipeline.catalogue import catalogue
 
-    found = catalogue()
+    found = catalogue(options.configuration(Flags()))
     log.data(codec.encode(found).decode().rstrip() if as_json else render(found))
     return 0
 

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
-from orchestrator import config, grid, matrix
+from orchestrator import config, grid, matrix, pairs
 from orchestrator.model.catalogue import Catalogue, ListedEnvironment, ListedPreset
+from orchestrator.model.matrix import Matrix
 from orchestrator.model.names import CONTRASTS
 from orchestrator.model.plan import Limits
 
 if TYPE_CHECKING:
+    from orchestrator.config import Config
     from orchestrator.model.grid import Grid
 
 PAIR = 2  # estimates are for the usual race: one environment against another
 
 
-def catalogue() -> Catalogue:
-    """Environments, presets, cases, arms and contrasts."""
-    every = grid.load()
-    rows = matrix.load().rows.values()
+def every(settings: Config) -> Matrix:
+    """The matrix, and behind it the rows of stackrace.toml."""
+    shipped = matrix.load()
+    own = matrix.load_user(
+        settings.rows,
+        settings.file,
+        matrix=shipped,
+        complete=partial(pairs.complete, matrix=shipped),
+    )
+    return Matrix(rows={**shipped.rows, **own})
+
+
+def catalogue(settings: Config) -> Catalogue:
+    """Environments, presets, cases, arms and contrasts; those of stackrace.toml too."""
+    cases = grid.load(settings.presets)
+    rows = every(settings).rows.values()
     size_mb = max(row.size_mb["cpu"] for row in rows)
     forms = dict.fromkeys(f"{api}/{mode}" for row in rows for api in row.apis for mode in row.modes)
     return Catalogue(
@@ -39,8 +54,8 @@ def catalogue() -> Catalogue:
             )
             for row in rows
         ),
-        presets=tuple(_preset(every, name, size_mb) for name in every.presets),
-        cases=tuple(case.name for case in grid.cases(every)),
+        presets=tuple(_preset(cases, name, size_mb) for name in cases.presets),
+        cases=tuple(case.name for case in grid.cases(cases)),
         arms=tuple(forms),
         contrasts=CONTRASTS,
     )

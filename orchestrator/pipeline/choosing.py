@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from orchestrator import matrix, pairs
 from orchestrator.environments import interpreters, locks
-from orchestrator.model.matrix import Matrix
+from orchestrator.pipeline import catalogue
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from orchestrator.config import Config
     from orchestrator.model.matrix import Row
-
-
-def every(settings: Config) -> Matrix:
-    """The matrix, and behind it the rows of stackrace.toml."""
-    shipped = matrix.load()
-    own = matrix.load_user(
-        settings.rows,
-        settings.file,
-        matrix=shipped,
-        complete=partial(pairs.complete, matrix=shipped),
-    )
-    return Matrix(rows={**shipped.rows, **own})
 
 
 def rows(
@@ -38,7 +25,7 @@ def rows(
     `tensorflow==2.9.1`. `described`: rows of environments that somebody else made, by name; they
     win. UsageError for what there is not, with the nearest that there is.
     """
-    known = every(settings)
+    known = catalogue.every(settings)
     asked = [pair for pair in (pairs.parse(name) for name in names) if pair is not None]
     texts = {pair.text for pair in asked}
     others = matrix.choose(

@@ -12,7 +12,7 @@ from orchestrator.config import Source
 from orchestrator.environments import interpreters
 from orchestrator.environments.options import ContainerOptions, Options, Wanted
 from orchestrator.model.plan import PlannedEnvironment
-from orchestrator.pipeline import choosing, devices
+from orchestrator.pipeline import catalogue, choosing, devices
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -151,7 +151,7 @@ def _wanted(row: Row, settings: Config) -> Wanted:
 def _describe(name: str, source: Source, settings: Config, zipapp: guest.Guest) -> Row:
     """The row of an environment that somebody else made: what is really in it."""
     log.talk(f"{name}: looking what is in {source.place}.")
-    every = choosing.every(settings).rows
+    every = catalogue.every(settings).rows
     row = environments.describe(
         source.place,
         source.backend,

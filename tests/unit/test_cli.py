@@ -118,6 +118,22 @@ def test_list_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     assert max(map(len, shown.splitlines())) <= 100
 
 
+def test_list_shows_the_users_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows and presets of stackrace.toml stand in the list like those that ship."""
+    (tmp_path / "stackrace.toml").write_text(
+        '[environments.ours]\ntensorflow = "2.15.0"\npython = "3.11"\n'
+        '[presets.mine]\nsummary = "what we ship"\nrounds = 10\nsizes = ["small-small"]\n'
+        'apis = ["tf.keras"]\nmodes = ["eager"]\ninputs = ["dataset"]\nmethods = ["fit"]\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    assert __main__.run(["list"]) == 0
+    shown = capsys.readouterr().out
+    assert "  ours        TensorFlow 2.15.0, Keras 2.15.0    Python 3.11" in shown
+    assert "  mine             what we ship\n" in shown
+
+
 def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     """`list --json` says the same to a script: jobs, time and disk of each preset."""
     assert __main__.run(["list", "--json"]) == 0
@@ -128,14 +144,23 @@ def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert quick["disk_mb"] > 500
 
 
-@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["list"], ["--version"]])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        *([name, "--help"] for name in ("run", "doctor", "clean")),
+        ["list"],
+        ["--version"],
+    ],
+)
 def test_quick_commands_import_nothing_heavy(words: list[str]) -> None:
     """Help and lists come at once: nothing heavy lies on their way."""
     code = (
         "import sys\n"
         "from orchestrator import __main__\n"
         f"code = __main__.run({words!r})\n"
-        "heavy = {'pandas', 'scipy', 'numpy', 'pyarrow', 'docker', 'rich'} & set(sys.modules)\n"
+        "heavy = {'pandas', 'scipy', 'numpy', 'pyarrow', 'docker', 'pynvml', 'rich'}\n"
+        "heavy &= set(sys.modules)\n"
         "sys.exit(f'imported {heavy}' if heavy or code else 0)"
     )
     done = python(code)

@@ -116,6 +116,20 @@ def test_impossible_paths_are_usage_errors(tmp_path: Path, path: str, problem: s
         load(tmp_path, STACKRACE_CACHE=path)
 
 
+@pytest.mark.parametrize("command", [Flags(), Flags(environments=("tf114",))])
+def test_interpreters_are_named_on_the_command_line(tmp_path: Path, command: Flags) -> None:
+    """A file that says `existing` for all would leave open which interpreters are meant."""
+    with pytest.raises(UsageError, match="does not say which interpreters"):
+        load(tmp_path, '[run]\nbackend = "existing"\n', command)
+
+
+@pytest.mark.parametrize("text", ["tf114=", "=image:1", "="])
+def test_half_an_image_is_refused(tmp_path: Path, text: str) -> None:
+    """A variable that is not set in `--image tf114=$REF` is no image."""
+    with pytest.raises(UsageError, match="is not NAME=REF"):
+        load(tmp_path, flags=Flags(environments=("tf114",), images=(text,)))
+
+
 def test_file_that_is_not_text(tmp_path: Path) -> None:
     """A binary stackrace.toml is a usage error too."""
     (tmp_path / "stackrace.toml").write_bytes(b"\xff\xfe\x00")
@@ -230,3 +244,20 @@ def test_containers_come_from_flags_and_the_file(tmp_path: Path) -> None:
         found.shm_bytes,
         found.bases,
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "fix"),
+    [
+        ("tf114", "Name its interpreter: --python tf114=/path/to/bin/python"),
+        (
+            "tensorflow==2.9.1",
+            "Name its interpreter instead of tensorflow==2.9.1: --python mine=/path/to/bin/python",
+        ),
+    ],
+)
+def test_proposed_names_can_be_used(tmp_path: Path, name: str, fix: str) -> None:
+    """A pair is no name for an interpreter, so none with its letters is proposed."""
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path, flags=Flags(environments=(name,), backend="existing"))
+    assert fix == caught.value.fix
