@@ -25,7 +25,8 @@ ENV PYTHONPATH="" PYTHONHOME=""
 ENV NVIDIA_VISIBLE_DEVICES="void" NVIDIA_DRIVER_CAPABILITIES="compute,utility"
 # Folders of CUDA wheels inside the environment, before what the base has.
 ARG LIBRARY_PATH
-ENV LD_LIBRARY_PATH="${LIBRARY_PATH:+${LIBRARY_PATH}:}${LD_LIBRARY_PATH}"
+# No colon at an end: an empty name would be the folder that the job writes to.
+ENV LD_LIBRARY_PATH="${LIBRARY_PATH}${LIBRARY_PATH:+${LD_LIBRARY_PATH:+:}}${LD_LIBRARY_PATH}"
 
 # A portable interpreter, where the base's own is another version; else an empty folder.
 COPY python/ /opt/stackrace/python/

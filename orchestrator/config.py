@@ -15,7 +15,7 @@ import platformdirs
 from orchestrator.errors import UsageError
 from orchestrator.model import codec
 from orchestrator.model.grid import Preset
-from orchestrator.model.names import Backend, Device, check_name
+from orchestrator.model.names import Backend, Device, check_name, is_name
 from orchestrator.model.plan import Limits
 
 if TYPE_CHECKING:
@@ -263,9 +263,11 @@ def _sources(flags: Flags) -> dict[str, Source]:
     if flags.backend == "existing":
         for name in flags.environments:
             if name not in sources:
+                own = name if is_name(name) else "mine"
                 raise UsageError(
                     f"--backend existing needs to know where {name} is.",
-                    fix=f"Name its interpreter: --python {name}=/path/to/bin/python",
+                    fix=f"Name its interpreter{'' if own == name else f' instead of {name}'}: "
+                    f"--python {own}=/path/to/bin/python",
                 )
     return sources
 

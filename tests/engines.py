@@ -90,6 +90,8 @@ class FakeEngine:
     contexts: list[dict[str, bytes]] = field(default_factory=list)
     arguments: list[Mapping[str, str]] = field(default_factory=list)
     made: list[Container] = field(default_factory=list)
+    full: bool = False  # its disk takes no file
+    keeps_volumes: bool = False  # as while a container is still being removed
     lost: int = 0  # so many calls from now on are not answered
 
     def close(self) -> None:
@@ -208,6 +210,8 @@ class FakeEngine:
     def put(self, container: str, folder: str, archive: bytes) -> None:
         """Into a volume only: the root cannot be written."""
         found = self._of(container)
+        if self.full:
+            raise RefusedError(f"write {folder}: no space left on device")
         assert folder in found.asked.volumes.values()
         with tarfile.open(fileobj=io.BytesIO(archive)) as opened:
             for item in opened.getmembers():
@@ -245,7 +249,7 @@ class FakeEngine:
     def remove_volume(self, name: str) -> None:
         """Refused while a container has it."""
         self._answer()
-        if any(name in item.asked.volumes for item in self.running.values()):
+        if self.keeps_volumes or any(name in item.asked.volumes for item in self.running.values()):
             raise RefusedError(f"volume {name} is in use", status=409)
         self.kept_volumes.pop(name, None)
 

@@ -1,6 +1,6 @@
 """The only door to Docker."""
 
-from orchestrator.containers.connection import connect
+from orchestrator.containers.connection import connect, elsewhere
 from orchestrator.containers.engine import DockerEngine
 
-__all__ = ["DockerEngine", "connect"]
+__all__ = ["DockerEngine", "connect", "elsewhere"]

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 import docker
 import docker.errors
@@ -35,9 +37,27 @@ def connect(environ: Mapping[str, str] = os.environ) -> DockerEngine:
             use_ssh_client=place.startswith("ssh://"),
             **options,
         )
-    except (docker.errors.DockerException, requests.RequestException, OSError) as error:
+    except (
+        docker.errors.DockerException,
+        requests.RequestException,
+        OSError,
+        ValueError,  # a port or an address that is none
+    ) as error:
         raise _unreachable(place, str(error)) from error
     return DockerEngine(client.api, place)
+
+
+def elsewhere(environ: Mapping[str, str] = os.environ) -> str:
+    """Where the engine is, when that is another machine than this; else empty."""
+    place = _place(environ)
+    if place.startswith("unix://"):
+        return ""
+    try:
+        name = urlsplit(place).hostname or ""
+        here = name == "localhost" or ip_address(name).is_loopback
+    except ValueError:  # a name, or nothing that could be reached
+        here = False
+    return "" if here else place
 
 
 def _place(environ: Mapping[str, str]) -> str:
@@ -45,16 +65,19 @@ def _place(environ: Mapping[str, str]) -> str:
     named = environ.get("DOCKER_HOST", "")
     if named:
         return named
-    with suppress(docker.errors.DockerException, OSError):
-        context = docker.ContextAPI.get_current_context()
-        if context.Host:
+    with suppress(docker.errors.DockerException, OSError, ValueError):
+        context: Any = docker.ContextAPI.get_current_context()
+        if context is not None and context.Host:  # None: one that was removed
             return str(context.Host)
     return f"unix://{SOCKET}"
 
 
 def _unreachable(place: str, problem: str) -> EnvironmentFailedError:
     path = Path(place.removeprefix("unix://"))
-    if not place.startswith("unix://"):
+    if place.startswith("ssh://") and "paramiko" in problem:
+        why = "Docker's SDK needs paramiko to reach an engine over ssh."
+        fix = "Install it beside stackrace: pip install 'docker[ssh]'"
+    elif not place.startswith("unix://"):
         why, fix = problem, "Check DOCKER_HOST, and that the daemon there listens."
     elif not path.exists():
         why = (

@@ -31,6 +31,7 @@ from orchestrator.model.container import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
+_CONNECT_S = 60  # for an engine elsewhere; how long is waited for an answer is another matter
 _BUILD_TIMEOUT_S = 3600  # for a silence of this long: a context of some GB is sent and unpacked
 _LOG = LogConfig(type=LogConfig.types.JSON, config={"max-size": "16m", "max-file": "1"})
 # Of the job alone, and gone with it; XLA and Triton run what they compile there.
@@ -242,7 +243,7 @@ class DockerEngine:
         """Block until it has ended (true) or the time is over."""
         try:
             with _answers():
-                self._api.wait(container, timeout=timeout_s)
+                self._api.wait(container, timeout=(_CONNECT_S, timeout_s))
         except LostError as error:
             if _is_timeout(error.__cause__):
                 return False
@@ -280,10 +281,13 @@ class DockerEngine:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
-        with tarfile.open(fileobj=raw) as archive:
-            member = archive.next()
-            file = archive.extractfile(member) if member is not None else None
-            return file.read() if file is not None else None
+        try:
+            with tarfile.open(fileobj=raw) as archive:
+                member = archive.next()
+                file = archive.extractfile(member) if member is not None else None
+                return file.read() if file is not None else None
+        except tarfile.TarError as error:  # cut short, as when the file grew meanwhile
+            raise RefusedError(f"{path} came back damaged: {error}") from error
 
     def log(self, container: str) -> Iterable[bytes]:
         """What it has written to stdout and stderr, in order."""
@@ -311,7 +315,11 @@ class DockerEngine:
         with _answers():
             listed = self._api.volumes(filters={"label": MARK})
         return [
-            Found(id=item["Name"], labels=item.get("Labels") or {})
+            Found(
+                id=item["Name"],
+                labels=item.get("Labels") or {},
+                created=_seconds(item.get("CreatedAt") or ""),
+            )
             for item in listed.get("Volumes") or ()
         ]
 

@@ -63,6 +63,16 @@ def blockers(
     return found
 
 
+def elsewhere(backend: Backend, facts: Facts) -> str:
+    """Why the GPUs that were found here are not those of the containers; else empty."""
+    if backend != "container" or facts.engine is None or not facts.engine.elsewhere:
+        return ""
+    return (
+        f"Docker Engine at {facts.engine.place} is on another machine, whose GPUs cannot be seen "
+        "from here"
+    )
+
+
 def slow_starts(rows: Sequence[Row], facts: Facts) -> frozenset[str]:
     """Identifiers whose GPU code has to be compiled for one of `facts.gpus` in the first call."""
     return frozenset(
@@ -128,6 +138,11 @@ def _platform(facts: Facts) -> Iterator[Problem]:
 
 
 def _on_gpu(row: Row, backend: Backend, facts: Facts, *, every: bool) -> Iterator[Problem]:
+    away = elsewhere(backend, facts)
+    if away:
+        fix = "Use --device cpu; or run stackrace on that machine itself, such as over ssh."
+        yield _problem("cannot", away, fix, lasting=True)
+        return
     gpus = _usable(facts)
     if not gpus:
         yield _problem("cannot", facts.gpu_problem or NO_GPU, GET_DRIVER, lasting=True)

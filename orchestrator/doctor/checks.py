@@ -112,7 +112,8 @@ def _locks(rows: Sequence[Row], devices: Sequence[Device], facts: Facts) -> Iter
         text = f"missing: {', '.join(missing)}"
         yield Check(subject="locks", level="cannot", text=text, fix="nox -s lock")
     elif names:
-        yield Check(subject="locks", level="ok", text=f"all {len(names)} are there")
+        text = "it is there" if len(names) == 1 else f"all {len(names)} are there"
+        yield Check(subject="locks", level="ok", text=text)
 
 
 def _disk(rows: Sequence[Row], devices: Sequence[Device], facts: Facts) -> Iterator[Check]:
@@ -123,11 +124,12 @@ def _disk(rows: Sequence[Row], devices: Sequence[Device], facts: Facts) -> Itera
     wanted = {name: size for name, size in names.items() if name not in facts.made}
     needed = sum(wanted.values()) / 1000
     free = facts.free_bytes / _GB
-    text = (
-        f"{facts.cache} has {free:.0f} GB free and {len(names) - len(wanted)} of {len(names)} made"
-    )
+    text = f"{facts.cache} has {free:.0f} GB free"
+    if names:
+        made = len(names) - len(wanted)
+        text += f", and {made} of {count(len(names), 'environment')} made"
     if wanted:
-        text += f"; the others take about {needed:.1f} GB"
+        text += f"; what is missing takes about {needed:.1f} GB"
     fix = "stackrace clean; or another disk: export STACKRACE_CACHE=/disk UV_CACHE_DIR=/disk"
     enough = free > needed
     yield Check(
@@ -146,6 +148,10 @@ def _engine(engine: EngineFact | None) -> Iterator[Check]:
         f"cgroup v{engine.cgroup}"
     )
     yield Check(subject="Docker", level="ok", text=text)
+    if engine.elsewhere:
+        text = "on another machine, whose GPUs cannot be seen from here: containers get none"
+        yield Check(subject="Docker GPUs", level="warning", text=text, fix="Run stackrace there.")
+        return
     ways = [word for word, there in (("toolkit", engine.nvidia), ("CDI", engine.cdi)) if there]
     if ways:
         yield Check(subject="Docker GPUs", level="ok", text=f"NVIDIA {' and '.join(ways)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from orchestrator import containers
-from orchestrator.environments import existing, images, venvs
+from orchestrator.environments import cache, existing, images, venvs
 from orchestrator.environments.existing import differences
 from orchestrator.environments.venv import VenvEnvironment
 
@@ -38,7 +38,13 @@ def prepare(
         *_venvs(wanted, variant=variant, guest=guest, options=options, say=say),
         *_containers(wanted, variant=variant, guest=guest, options=options, say=say),
         *(
-            existing.environment(item.row, item.source, guest=guest, gpus=options.gpus)
+            existing.environment(
+                item.row,
+                item.source,
+                guest=guest,
+                gpus=options.gpus,
+                cuda_caches=options.cache / cache.CUDA,
+            )
             for item in wanted
             if item.backend == "existing"
         ),
@@ -99,7 +105,7 @@ def _venvs(
             guest=guest,
             variables=job.row.variables,
             gpus=options.gpus,
-            cuda_cache=options.cache / "cuda" / job.slot.name,
+            cuda_cache=options.cache / cache.CUDA / job.slot.name,
         )
         for identifier, job in jobs.items()
     ]

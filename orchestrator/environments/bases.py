@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 # Where the Dockerfiles put them.
 INSIDE = "/opt/stackrace"
 _TIMEOUT_S = 60.0
+_MACHINES = frozenset({"x86_64", "amd64"})
+_NO_WHEELS = "The TensorFlow releases that stackrace compares have no wheels but for x86-64."
 
 # Old syntax only, as in `interpreters`.
 _ASK_INSIDE = (
@@ -76,6 +78,17 @@ class _Build(msgspec.Struct, frozen=True):
     standalone: bool
 
 
+def check(engine: Engine) -> None:
+    """EnvironmentFailedError when the engine's machine cannot run these images."""
+    found = engine.abilities()
+    if found.machine not in _MACHINES:
+        raise EnvironmentFailedError(
+            f"Docker Engine at {found.place} runs on {found.machine}.",
+            why=_NO_WHEELS,
+            fix="Name an engine on such a machine with DOCKER_HOST.",
+        )
+
+
 def reference(row: Row, variant: Variant, options: Options) -> str:
     """The base image of a row: the user's, else the row's, else the slim one of its Python."""
     named = options.containers.bases.get(row.lock_name)
@@ -102,10 +115,10 @@ def obtain(engine: Engine, reference: str, *, say: Callable[[str], None], fix: s
                 "reached, wants credentials\n(docker login), or has no such name or tag.",
                 fix=fix or f"Try `docker pull {reference}`.",
             ) from error
-    if found.machine not in {"amd64", "x86_64"}:
+    if found.machine not in _MACHINES:
         raise EnvironmentFailedError(
             f"The image {reference} is for {found.machine}.",
-            why="The TensorFlow releases that stackrace compares have no wheels but for x86-64.",
+            why=_NO_WHEELS,
             fix=f"docker pull --platform linux/amd64 {reference}",
         )
     return found

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 MANIFEST_SCHEMA: Final = "stackrace.environment/1"
 # Raise it when environments are made in another way: cached ones are then made again.
 FORMAT = 1
+CUDA = "cuda"  # the folder of what is compiled for GPUs, by environment
 _DIGITS = 12
 _WAIT_S = 0.5
 
@@ -78,7 +79,10 @@ class Slot:
 
         Nothing is started: the manifest is read, and its interpreter must still be there.
         """
-        return self.made() if (self.folder / "bin" / "python").exists() else None
+        with suppress(OSError):  # a cache that this user may not look into
+            if (self.folder / "bin" / "python").exists():
+                return self.made()
+        return None
 
     def made(self) -> Manifest | None:
         """The manifest of what was finished here once, whether it still works or not."""

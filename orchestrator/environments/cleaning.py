@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from uuid import uuid4
 
-from orchestrator.environments import cache, images
+from orchestrator.environments import cache, images, reaping
 from orchestrator.errors import UsageError, nearest
 from orchestrator.model.container import MARK, RefusedError
 from orchestrator.store import NAME_CACHE, storage_errors
@@ -30,7 +30,7 @@ _DAY_S = 24 * 3600.0
 class Item:
     """Something that carries our mark. `used`: seconds since 1970 of its last use, or making."""
 
-    kind: Literal["environment", "lock", "image"]
+    kind: Literal["environment", "lock", "image", "cache"]
     environment: str
     name: str
     title: str
@@ -51,9 +51,9 @@ class Removed:
 
 def every(folder: Path, engine: Engine | None) -> tuple[Item, ...]:
     """All there is, in the cache folder and at the engine; nothing without our mark."""
-    found = [*_environments(folder), *_locks(folder)]
+    found = [*_environments(folder), *_locks(folder), *_caches(folder)]
     if engine is not None:
-        found += _images(engine)
+        found += [*_images(engine), *_volumes(engine)]
     return tuple(found)
 
 
@@ -95,6 +95,8 @@ def remove(items: Sequence[Item], *, folder: Path, engine: Engine | None) -> tup
             removed = _remove_image(item, item.image, engine, folder)
         elif item.kind == "environment":
             removed = _remove_environment(item, folder)
+        elif item.kind == "cache":
+            removed = _remove_cache(item, engine)
         else:
             removed = _remove_lock(item, busy)
         if removed.kept:
@@ -179,6 +181,40 @@ def _images(engine: Engine) -> Iterator[Item]:
         )
 
 
+def _caches(folder: Path) -> Iterator[Item]:
+    """CUDA caches of interpreters that are not ours, and of environments that are gone."""
+    place = folder / cache.CUDA
+    if not place.is_dir() or not place.resolve().is_relative_to(folder.resolve()):
+        return
+    ours = {slot.name for slot in slots(folder)}
+    for path in sorted(place.glob("*-*-*")):
+        if path.is_dir() and not path.is_symlink() and path.name not in ours:
+            yield Item(
+                kind="cache",
+                environment=path.name.rsplit("-", 2)[0],
+                name=path.name,
+                title="CUDA cache",
+                size_bytes=size(path)[0],
+                used=path.stat().st_mtime,
+                path=path,
+            )
+
+
+def _volumes(engine: Engine) -> Iterator[Item]:
+    """CUDA caches of images that are not ours, or gone; what they hold, Docker does not tell."""
+    ours = {image.id for image in images.ours(engine)}
+    for volume in engine.volumes():
+        if reaping.KEEP in volume.labels and volume.labels.get(reaping.IMAGE) not in ours:
+            yield Item(
+                kind="cache",
+                environment=volume.labels.get(reaping.ENVIRONMENT, ""),
+                name=volume.id,
+                title="CUDA cache, a volume of Docker's",
+                size_bytes=0,
+                used=volume.created,
+            )
+
+
 def _used(slot: Slot) -> float:
     try:
         return slot.use_mark.stat().st_mtime
@@ -197,7 +233,22 @@ def _remove_environment(item: Item, folder: Path) -> Removed:
         slot.folder.rename(doomed)
         shutil.rmtree(doomed)
         slot.log.unlink(missing_ok=True)
+        compiled = folder / cache.CUDA / slot.name
+        freed += size(compiled)[1]
+        shutil.rmtree(compiled, ignore_errors=True)
     return Removed(item=item, freed_bytes=freed)
+
+
+def _remove_cache(item: Item, engine: Engine | None) -> Removed:
+    if item.path is not None:
+        with storage_errors(item.path, fix=NAME_CACHE):
+            shutil.rmtree(item.path)
+    elif engine is not None:
+        try:
+            engine.remove_volume(item.name)
+        except RefusedError as error:  # a container has it
+            return Removed(item=item, kept=error.message)
+    return Removed(item=item, freed_bytes=item.size_bytes)
 
 
 def _remove_lock(item: Item, busy: set[str]) -> Removed:

@@ -8,6 +8,7 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
@@ -15,7 +16,7 @@ import msgspec
 
 from orchestrator.environments import context, reaping
 from orchestrator.environments.options import ContainerOptions
-from orchestrator.environments.variables import ALLOWED
+from orchestrator.environments.variables import ALLOWED, CUDA_CACHE, gpu_variables
 from orchestrator.errors import EnvironmentFailedError
 from orchestrator.model import codec
 from orchestrator.model.container import (
@@ -31,7 +32,6 @@ from orchestrator.process import LADDER_S, now, tail
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
-    from pathlib import Path
 
     from orchestrator.model.container import Engine
     from orchestrator.model.names import Backend, Device
@@ -48,7 +48,6 @@ CACHE = "/cache"
 WATCH_S = 0.5
 PATIENCE_S = 60.0
 _AFTER_FIRST_CALL = "warmup"
-_CACHE_BYTES = 4 * 2**30
 
 # Of the host's own disk and devices: inside, these would name something else or nothing.
 HOST_ONLY = (
@@ -64,12 +63,13 @@ HOST_ONLY = (
 _NOT_STARTED = frozenset({125, 126, 127})
 _SIGNALLED = range(129, 193)
 
+NO_SPACE = "no space left on device"
 NO_DRIVER = "could not select device driver"
 TOOLKIT = """Install the NVIDIA container toolkit, and tell Docker of it:
 https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
     sudo nvidia-ctk runtime configure --runtime=docker && sudo systemctl restart docker
     docker run --rm --gpus all ubuntu nvidia-smi
-`stackrace doctor` shows what Docker and the driver offer."""
+`stackrace doctor` shows what Docker and the driver offer. Without a GPU: --device cpu"""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,6 +114,21 @@ class ContainerEnvironment:
                 result=None,
                 log_tail=tail(log),
                 lost=f"Docker Engine went away while the job ran: {error}",
+            )
+        except RefusedError as error:  # somebody removed the container, or its disk is full
+            if NO_SPACE in error.message.lower():
+                raise EnvironmentFailedError(
+                    "The disk on which Docker keeps its volumes is full.",
+                    why=error.message,
+                    fix="Free some space (`stackrace clean`, `docker system df`), and go on with "
+                    "--resume.",
+                ) from error
+            execution = Execution(
+                start=start,
+                end=now(),
+                result=None,
+                log_tail=tail(log),
+                lost=f"Docker Engine refused what the job needed: {error.message}",
             )
         if execution.result is not None:
             (work / "result.json").write_bytes(execution.result)
@@ -174,7 +189,8 @@ class ContainerEnvironment:
         finally:
             if stdin is not None:
                 stdin.close()
-            with suppress(LostError):  # looked for again when the engine is back
+            # Looked for again when the engine is back; what is refused now, by the next command.
+            with suppress(LostError, RefusedError):
                 self._remove(name)
 
     def _ways(self, device: Device) -> tuple[Gpus | None, ...]:
@@ -191,10 +207,9 @@ class ContainerEnvironment:
         if gpus is not None:
             cache = self._cuda_cache()
             volumes[cache] = CACHE
-            variables |= {
-                "CUDA_CACHE_PATH": f"{CACHE}/cuda",
-                "CUDA_CACHE_MAXSIZE": str(_CACHE_BYTES),
-            }
+            # Which GPUs these are, the engine sees to.
+            variables |= gpu_variables({}, gpus=(), cache=Path(CACHE))
+            variables[CUDA_CACHE] = f"{CACHE}/cuda"
         asked = msgspec.structs.replace(
             request, phase_path=f"{OUT}/phases", parent_pid=None, host_on_stdin=True
         )
@@ -247,7 +262,13 @@ class ContainerEnvironment:
         identity = "|".join([self.image, *self.gpus])
         digest = hashlib.sha256(identity.encode()).hexdigest()[:12]
         name = f"{MARK}-cuda-{digest}"
-        self.engine.make_volume(name, {MARK: "cuda", reaping.KEEP: "1", reaping.IMAGE: self.image})
+        labels = {
+            MARK: "cuda",
+            reaping.KEEP: "1",
+            reaping.IMAGE: self.image,
+            reaping.ENVIRONMENT: self.identifier,
+        }
+        self.engine.make_volume(name, labels)
         return name
 
     def _remove(self, name: str) -> None:
@@ -317,7 +338,9 @@ def _end(engine: Engine, container: str) -> None:
 
 
 def _phases(engine: Engine, container: str) -> list[str]:
-    raw = engine.get(container, f"{OUT}/phases")
+    raw = None
+    with suppress(RefusedError):  # damaged: it grew while it was read, and is read again
+        raw = engine.get(container, f"{OUT}/phases")
     return [] if raw is None else raw.decode("utf-8", "replace").split()
 
 

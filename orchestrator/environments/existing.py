@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from orchestrator.model.plan import Limits
     from orchestrator.model.result import Result
 
+_DIGITS = 12
 OLDEST = (3, 6)  # the syntax that the guest is written in
 
 
@@ -45,6 +46,7 @@ class ExistingEnvironment:
     guest: Path
     variables: Mapping[str, str] = field(default_factory=dict)
     gpus: tuple[str, ...] = ()  # UUIDs that jobs on a GPU get
+    cuda_cache: Path | None = None  # where code that is compiled for a GPU is kept
 
     @property
     def backend(self) -> Backend:
@@ -59,8 +61,22 @@ class ExistingEnvironment:
     def run(
         self, request: Request, *, work: Path, log: Path, limits: Limits, beat: Beat = silent
     ) -> Execution:
-        """Run one worker process in the empty folder `work`, its output in `log`."""
-        on_gpu = gpu_variables(os.environ, gpus=self.gpus) if request.device == "gpu" else {}
+        """Run one worker process in the empty folder `work`, its output in `log`.
+
+        Raises EnvironmentFailedError when the interpreter or the guest was removed meanwhile.
+        """
+        for path, right in ((self.path, os.X_OK), (self.guest, os.R_OK)):
+            if not os.access(path, right):
+                raise EnvironmentFailedError(
+                    f"{self.identifier} cannot run any more: {path} is gone.",
+                    why="It was removed, or may no longer be used, while the run went on.",
+                    fix="Go on with --resume when it is there again.",
+                )
+        on_gpu = (
+            gpu_variables(os.environ, gpus=self.gpus, cache=self.cuda_cache)
+            if request.device == "gpu"
+            else {}
+        )
         return workers.run(
             self.path,
             self.guest,
@@ -74,17 +90,25 @@ class ExistingEnvironment:
 
 
 def environment(
-    row: Row, path: str, *, guest: Path, gpus: tuple[str, ...] = ()
+    row: Row,
+    path: str,
+    *,
+    guest: Path,
+    gpus: tuple[str, ...] = (),
+    cuda_caches: Path | None = None,
 ) -> ExistingEnvironment:
-    """The environment that a described row stands for."""
+    """The environment that a described row stands for. `cuda_caches`: the folder for its own."""
+    digest = described.digest(row)
+    cache = f"{row.lock_name}-existing-{digest[:_DIGITS]}"
     return ExistingEnvironment(
         identifier=row.identifier,
-        lock_digest=described.digest(row),
+        lock_digest=digest,
         python=row.python,
         path=_absolute(path),
         guest=guest,
         variables=row.variables,
         gpus=gpus,
+        cuda_cache=None if cuda_caches is None else cuda_caches / cache,
     )
 
 

@@ -86,7 +86,7 @@ def prepare(
     """
     maker = _Maker(engine=engine, guest=guest, options=options, say=say)
     with _answering():
-        check(engine)
+        bases.check(engine)
         reaping.reap(engine)
         return {
             item.row.identifier: maker.as_it_is(item.row, item.source)
@@ -126,7 +126,7 @@ def describe(
         log.parent.mkdir(parents=True, exist_ok=True)
     maker = _Maker(engine=engine, guest=guest, options=options, say=say)
     with _answering(), tempfile.TemporaryDirectory(prefix="stackrace-describe-") as name:
-        check(engine)
+        bases.check(engine)
         reaping.reap(engine)
         environment = maker.as_it_is(blank, reference)
         request = Request(action="describe", environment=identifier, phase_path="phases")
@@ -165,17 +165,6 @@ def _answering() -> Iterator[None]:
         ) from error
     except RefusedError as error:
         raise EnvironmentFailedError(f"Docker Engine refuses: {error.message}.") from error
-
-
-def check(engine: Engine) -> None:
-    """EnvironmentFailedError when the engine's machine cannot run these images."""
-    found = engine.abilities()
-    if found.machine not in {"x86_64", "amd64"}:
-        raise EnvironmentFailedError(
-            f"Docker Engine at {found.place} runs on {found.machine}.",
-            why="The TensorFlow releases that stackrace compares have no wheels but for x86-64.",
-            fix="Name an engine on such a machine with DOCKER_HOST.",
-        )
 
 
 def ours(engine: Engine) -> list[Image]:
@@ -242,13 +231,27 @@ class _Maker:
         )
         image = self.engine.image(plan.name)
         if image is None:
-            locks = self.options.cache / "images"
-            with storage_errors(locks, fix=NAME_CACHE):
-                locks.mkdir(parents=True, exist_ok=True)
-            # Another command may be making it: then it is found afterwards.
-            with filelock.FileLock(locks / f".{plan.name.replace('/', '-')}.lock"):
+            with self._claimed(plan):  # another command may be making it: then it is found
                 image = self.engine.image(plan.name) or self._make(plan)
         return self._environment(identifier, job, image)
+
+    @contextmanager
+    def _claimed(self, plan: Plan) -> Iterator[None]:
+        """Hold the name of an image against other commands that would make it as well."""
+        folder = self.options.cache / "images"
+        lock = filelock.FileLock(folder / f".{plan.name.replace('/', '-')}.lock")
+        with storage_errors(folder, fix=NAME_CACHE):
+            folder.mkdir(parents=True, exist_ok=True)
+            plan.job.slot.logs.mkdir(parents=True, exist_ok=True)
+            try:
+                lock.acquire(timeout=0)
+            except filelock.Timeout:
+                self.say(f"{plan.job.name}: another command is making its image, waiting.")
+                lock.acquire()
+        try:
+            yield
+        finally:
+            lock.release()
 
     def _environment(self, identifier: str, job: Job, image: Image) -> ContainerEnvironment:
         return ContainerEnvironment(

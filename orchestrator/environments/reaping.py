@@ -24,6 +24,7 @@ OWNER = f"{MARK}.owner"
 # A volume that outlives its owner: the CUDA cache of a GPU and an environment.
 KEEP = f"{MARK}.keep"
 IMAGE = f"{MARK}.image"  # the image that such a volume goes with
+ENVIRONMENT = f"{MARK}.environment"
 
 _PROC = Path("/proc")
 _STARTED = 19  # field of /proc/PID/stat, counted after the command: ticks from boot to its start
@@ -73,7 +74,12 @@ def reap(engine: Engine, *, alive: Callable[[str], bool] = alive) -> int:
 
 
 def _machine() -> str:
-    node = hashlib.blake2b(platform.node().encode(), digest_size=6).hexdigest()
+    # Containers may share the name of their host, but process numbers they count for themselves.
+    namespace = ""
+    with suppress(OSError):
+        namespace = os.readlink(_PROC / "self/ns/pid")  # noqa: PTH115 (it names no path)
+    place = f"{platform.node()}|{namespace}"
+    node = hashlib.blake2b(place.encode(), digest_size=6).hexdigest()
     boot = "0"
     with suppress(OSError):
         boot = (_PROC / "sys/kernel/random/boot_id").read_text(encoding="ascii")[:8]

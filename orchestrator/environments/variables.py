@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from orchestrator.model.names import Device
 
+CUDA_CACHE = "CUDA_CACHE_PATH"
 # The most that the driver takes; a large TensorFlow compiled for one GPU is more than its default.
 CUDA_CACHE_BYTES = 4 * 2**30
 
@@ -94,6 +95,6 @@ def gpu_variables(
         told["LD_LIBRARY_PATH"] = ":".join([*folders, theirs] if theirs else folders)
     if cache is not None:
         # Drivers before 470 name MIG devices MIG-GPU-.../1/0.
-        told["CUDA_CACHE_PATH"] = str(cache / ("+".join(gpus).replace("/", "_") or "any"))
+        told[CUDA_CACHE] = str(cache / ("+".join(gpus).replace("/", "_") or "any"))
         told["CUDA_CACHE_MAXSIZE"] = str(CUDA_CACHE_BYTES)
     return told

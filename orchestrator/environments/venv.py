@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.environments import workers
@@ -14,6 +13,7 @@ from orchestrator.model.execution import Beat, Execution, silent
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from pathlib import Path
 
     from orchestrator.model.names import Backend
     from orchestrator.model.plan import Limits
@@ -80,9 +80,6 @@ class VenvEnvironment:
 
     def _gpu_variables(self) -> dict[str, str]:
         libraries = self.folder.glob("lib/python*/site-packages/nvidia/*/lib")
-        told = gpu_variables(
+        return gpu_variables(
             os.environ, gpus=self.gpus, libraries=sorted(libraries), cache=self.cuda_cache
         )
-        if self.cuda_cache is not None:
-            Path(told["CUDA_CACHE_PATH"]).mkdir(parents=True, exist_ok=True)
-        return told

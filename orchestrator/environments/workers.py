@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from orchestrator.environments.variables import worker_variables
+from orchestrator.environments.variables import CUDA_CACHE, worker_variables
 from orchestrator.model import codec
 from orchestrator.model.execution import Execution
 from orchestrator.process import run_worker, tail
+from orchestrator.store import NAME_CACHE, storage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -46,6 +47,9 @@ def run(
     asked, answer, home = work / "request.json", work / "result.json", work / "home"
     phases = Path(request.phase_path)
     home.mkdir()
+    if CUDA_CACHE in variables:
+        with storage_errors(Path(variables[CUDA_CACHE]), fix=NAME_CACHE):
+            Path(variables[CUDA_CACHE]).mkdir(parents=True, exist_ok=True)
     begun = time.monotonic()
 
     def in_first_call() -> bool:

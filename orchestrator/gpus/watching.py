@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import threading
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Self
 
 import pynvml
 
 from orchestrator.gpus.finding import connected, read_state
-from orchestrator.gpus.nvml import Nvml, library, lost, processes
+from orchestrator.gpus.nvml import Nvml, ask, library, lost, processes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from orchestrator.model.gpu import GpuState
 
 EVERY_S = 0.5
+# Less than any process with a CUDA context takes, more than a GPU's memory moves by itself.
+_GROWN_BYTES = 64 * 2**20
 
 
 class Watcher:
@@ -42,6 +44,7 @@ class Watcher:
         self._handles: dict[str, Any] = {}
         self._known: frozenset[int] = frozenset()
         self._lists = True
+        self._used: list[int | None] = []  # bytes of all GPUs at every look, by anybody
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="gpu-watcher", daemon=True)
         self._stack = ExitStack()
@@ -51,6 +54,9 @@ class Watcher:
         """Most GPU memory that new processes held, 0 when there were none; None when unseen."""
         sizes = list(self.peak_bytes.values())
         if not self._lists or None in sizes:
+            return None
+        # In a container the driver often lists no process at all, whoever is at work.
+        if not sizes and (None in self._used or max(self._held()) > _GROWN_BYTES):
             return None
         return sum(size for size in sizes if size is not None)
 
@@ -62,6 +68,7 @@ class Watcher:
                 self.before[uuid] = self.after[uuid] = read_state(self._nvml, handle)
                 self.throttle[uuid] = ()
             self._known = frozenset(self._processes())
+            self._used.append(self._memory())
         except pynvml.NVMLError as error:
             self._stack.close()
             answered = len(self.before)
@@ -87,7 +94,19 @@ class Watcher:
             if self.lost is not None:
                 return
 
+    def _held(self) -> list[int]:
+        """How much more than at first was used at every look."""
+        told = [used for used in self._used if used is not None]
+        return [used - told[0] for used in told]
+
+    def _memory(self) -> int | None:
+        found = [ask(self._nvml.nvmlDeviceGetMemoryInfo, one) for one in self._handles.values()]
+        told = [memory.used for memory in found if memory is not None]
+        return sum(told) if len(told) == len(found) else None
+
     def _look(self) -> None:
+        with suppress(pynvml.NVMLError):  # whichever is lost is found below
+            self._used.append(self._memory())
         for uuid, handle in self._handles.items():
             try:
                 self.after[uuid] = now = read_state(self._nvml, handle)

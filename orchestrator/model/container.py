@@ -104,6 +104,7 @@ class Found:
 
     id: str
     labels: Mapping[str, str]
+    created: float = 0.0  # seconds since 1970, of a volume
 
 
 class Stdin(Protocol):

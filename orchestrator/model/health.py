@@ -34,6 +34,7 @@ class EngineFact(msgspec.Struct, frozen=True, kw_only=True):
     machine: str = ""
     nvidia: bool = False  # the NVIDIA toolkit is there
     cdi: bool = False  # or a CDI specification names NVIDIA's GPUs
+    elsewhere: bool = False  # on another machine, whose GPUs cannot be seen from here
     problem: str = ""
     fix: str = ""
 

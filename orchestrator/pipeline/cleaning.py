@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from orchestrator import config, containers
 from orchestrator.environments import cleaning
 from orchestrator.errors import EnvironmentFailedError, UsageError
-from orchestrator.model.container import LostError
+from orchestrator.model.container import LostError, RefusedError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,8 @@ def look() -> Kept:
     try:
         engine = containers.connect()
         return Kept(folder=folder, items=cleaning.every(folder, engine), engine=engine)
-    except (EnvironmentFailedError, LostError):  # without Docker there are no images to remove
+    # Without Docker there are no images to remove.
+    except (EnvironmentFailedError, LostError, RefusedError):
         return Kept(folder=folder, items=cleaning.every(folder, None), engine=None)
 
 
@@ -48,7 +49,14 @@ def choose(kept: Kept, *, names: Sequence[str], older_than: str | None) -> tuple
 
 def remove(kept: Kept, items: Sequence[Item]) -> tuple[Removed, ...]:
     """Remove items; what is in use stays, and says so."""
-    return cleaning.remove(items, folder=kept.folder, engine=kept.engine)
+    try:
+        return cleaning.remove(items, folder=kept.folder, engine=kept.engine)
+    except LostError as error:
+        raise EnvironmentFailedError(
+            "Docker Engine went away while its images were removed.",
+            why=str(error),
+            fix="Start it (sudo systemctl start docker), and run the same command again.",
+        ) from error
 
 
 def parse_age(text: str) -> float:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from orchestrator import doctor, gpus, log
+from orchestrator import containers, doctor, gpus, log
 from orchestrator.errors import EnvironmentFailedError
-from orchestrator.model.health import Facts
+from orchestrator.model.health import EngineFact, Facts
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -62,7 +62,11 @@ def choose(
     the CPU; why is told. Raises EnvironmentFailedError when nothing of it can run here, UsageError
     for a GPU that is not there.
     """
-    survey = granted(gpus.survey(nvml), variables.get("CUDA_VISIBLE_DEVICES"))
+    survey = granted(
+        gpus.survey(nvml),
+        variables.get("CUDA_VISIBLE_DEVICES"),
+        order=variables.get("CUDA_DEVICE_ORDER"),
+    )
     wanted = settings.devices or (("gpu",) if settings.gpus != "auto" else None)
     if wanted is None:
         return _default(found, survey)
@@ -74,23 +78,39 @@ def choose(
     return _judged(found, choice, survey)
 
 
-def granted(survey: gpus.Survey, visible: str | None) -> gpus.Survey:
-    """Of the GPUs only those that `CUDA_VISIBLE_DEVICES` leaves, as a job system grants them."""
-    if visible is None:
+def granted(survey: gpus.Survey, visible: str | None, *, order: str | None = None) -> gpus.Survey:
+    """Of the GPUs only those that `CUDA_VISIBLE_DEVICES` leaves, as a job system grants them.
+
+    As CUDA reads it: what stands behind a name of no GPU is not read, and numbers are NVML's only
+    where GPUs are alike, or `order` (CUDA_DEVICE_ORDER) is PCI_BUS_ID.
+    """
+    if visible is None or not survey.gpus:
         return survey
     words = [word.strip() for word in visible.split(",") if word.strip()]
-    left = tuple(
-        gpu
-        for gpu in survey.gpus
-        if any(
-            word == str(gpu.index) or (word[:4] in {"GPU-", "MIG-"} and gpu.uuid.startswith(word))
-            for word in words
+    unlike = len({gpu.name for gpu in survey.gpus if gpu.parent is None}) > 1
+    if unlike and order != "PCI_BUS_ID" and any(word.isdigit() for word in words):
+        problem = (
+            f"CUDA_VISIBLE_DEVICES={visible} numbers GPUs that are not alike, which CUDA counts by "
+            "speed and nobody else does: name them by UUID (nvidia-smi -L), or set "
+            "CUDA_DEVICE_ORDER=PCI_BUS_ID"
         )
-    )
+        return replace(survey, gpus=(), problem=problem)
+    left: set[str] = set()
+    for word in words:
+        named = {gpu.uuid for gpu in survey.gpus if _is_named(gpu, word)}
+        if not named:
+            break
+        left |= named
     problem = survey.problem
-    if survey.gpus and not left:
+    if not left:
         problem = f"CUDA_VISIBLE_DEVICES={visible} leaves none of the {len(survey.gpus)} GPUs here"
-    return replace(survey, gpus=left, problem=problem)
+    return replace(
+        survey, gpus=tuple(gpu for gpu in survey.gpus if gpu.uuid in left), problem=problem
+    )
+
+
+def _is_named(gpu: Gpu, word: str) -> bool:
+    return word == str(gpu.index) or (word[:4] in {"GPU-", "MIG-"} and gpu.uuid.startswith(word))
 
 
 @contextmanager
@@ -150,13 +170,13 @@ def _every_against(found: Sequence[Wanted], gpu: Gpu) -> str | None:
 
 def _all_against(found: Sequence[Wanted], gpu: Gpu) -> list[str | None]:
     """For each environment, why it cannot run on this GPU, or None."""
-    against = _against(found, ("gpu",), _facts((gpu,), ""))
+    against = _against(found, ("gpu",), _facts(found, (gpu,), ""))
     return [against.get((item.row.identifier, "gpu")) for item in found]
 
 
 def _judged(found: Sequence[Wanted], choice: Choice, survey: gpus.Survey) -> Choice:
     """The choice with what cannot run; EnvironmentFailedError when that is everything."""
-    facts = _facts(choice.gpus, survey.problem)
+    facts = _facts(found, choice.gpus, survey.problem)
     against = _against(found, choice.devices, facts)
     judged = replace(
         choice,
@@ -189,14 +209,22 @@ def _against(
     for item in found:
         if not item.source:
             against |= doctor.blockers([item.row], devices, item.backend, facts)
-        elif "gpu" in devices and not facts.gpus:  # what is in it, only its owner knows
-            against[item.row.identifier, "gpu"] = facts.gpu_problem or doctor.NO_GPU
+            continue
+        reason = doctor.elsewhere(item.backend, facts)
+        if not reason and not facts.gpus:  # what is in it, only its owner knows
+            reason = facts.gpu_problem or doctor.NO_GPU
+        if "gpu" in devices and reason:
+            against[item.row.identifier, "gpu"] = reason
     return against
 
 
-def _facts(chosen: Sequence[Gpu], problem: str) -> Facts:
+def _facts(found: Sequence[Wanted], chosen: Sequence[Gpu], problem: str) -> Facts:
     """What the doctor has to know of GPUs that a run would get."""
-    return Facts(gpus=tuple(chosen), gpu_problem=problem)
+    engine = None
+    if any(item.backend == "container" for item in found):
+        place = containers.elsewhere()
+        engine = EngineFact(place=place, elsewhere=bool(place))
+    return Facts(gpus=tuple(chosen), gpu_problem=problem, engine=engine)
 
 
 def _title(gpu: Gpu) -> str:

@@ -146,8 +146,8 @@ def _made(rows: Sequence[Row], here: Mapping[str, Interpreter], folder: Path) ->
 
 def _free(folder: Path) -> int | None:
     """Of the disk on which the cache is, or will be."""
-    there = next(path for path in (folder, *folder.parents) if path.exists())
     with suppress(OSError):
+        there = next(path for path in (folder, *folder.parents) if path.exists())
         return shutil.disk_usage(there).free
     return None
 
@@ -173,4 +173,5 @@ def _engine(connect: Callable[[], Engine]) -> EngineFact:
         machine=found.machine,
         nvidia=hook or "nvidia" in found.runtimes,
         cdi=named or listed,
+        elsewhere=bool(containers.elsewhere()),
     )

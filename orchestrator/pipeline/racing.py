@@ -7,10 +7,11 @@ import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestrator import (
     config,
+    containers,
     grid,
     guest,
     host,
@@ -201,6 +202,7 @@ def _measure(
     preparing_s: float,
 ) -> int:
     machine = health.with_gpus(host.facts(), planned.gpus)
+    away = _away(planned)
     loads: list[float] = []
 
     def measure(job: Job, *, attempt: int) -> Record:
@@ -229,9 +231,14 @@ def _measure(
             host=machine,
             before=before,
             after=host.load(),
-            engine=local.FACTS,
+            engine=_facts(planned, job, away),
         )
 
+    if away:
+        log.warn(
+            f"Docker Engine at {away} is on another machine: what records say of CPU, memory and "
+            "load is this machine's, not that one's."
+        )
     _warn_of_load([host.load().load_1m], machine.cores, "is")
     with folder.claimed(), _resumable(folder, planned, hints):
         records = attempts.by_key(folder.records())
@@ -240,6 +247,18 @@ def _measure(
             run.work_through(planned, folder, records, measure, progress)
     _warn_of_load(loads, machine.cores, "was")
     return reading.conclude(folder, preparing_s=preparing_s, more_rounds=hints.more_rounds)
+
+
+def _facts(planned: Plan, job: Job, away: str) -> dict[str, Any]:
+    """Where and how a job is started, as its record keeps it: the machine of `away`, unnamed."""
+    there = away and planned.environment(job.arm.environment).backend == "container"
+    return {**local.FACTS, "elsewhere": True} if there else dict(local.FACTS)
+
+
+def _away(planned: Plan) -> str:
+    """Where the containers of a run are, when that is another machine; else empty."""
+    used = any(item.backend == "container" for item in planned.environments)
+    return containers.elsewhere() if used else ""
 
 
 @contextmanager

@@ -28,6 +28,7 @@ class FakeEngine:
 
     found: list[Image] = field(default_factory=list)
     refuses: str = ""
+    kept: list[Found] = field(default_factory=list)
 
     def close(self) -> None:
         """Nothing is open."""
@@ -37,8 +38,12 @@ class FakeEngine:
         return list(self.found)
 
     def volumes(self) -> list[Found]:
-        """No volumes."""
-        return []
+        """Those that were not removed."""
+        return list(self.kept)
+
+    def remove_volume(self, name: str) -> None:
+        """Forget a volume."""
+        self.kept = [one for one in self.kept if one.id != name]
 
     def remove_image(self, image: str) -> None:
         """Forget an image, or refuse to."""
@@ -178,3 +183,31 @@ def test_other_ages_are_refused(text: str) -> None:
     """Anything else is a usage error."""
     with pytest.raises(UsageError, match="is not an age"):
         parse_age(text)
+
+
+def test_cuda_caches_of_what_is_not_ours_are_found(tmp_path: Path) -> None:
+    """Interpreters and images of the user's leave caches; those of ours go with their owner."""
+    made(tmp_path, "tf218-gpu-0123")
+    for name in ("tf218-gpu-0123", "mine-existing-0123"):
+        (tmp_path / "cuda" / name).mkdir(parents=True)
+        (tmp_path / "cuda" / name / "code").write_bytes(b"x" * 5000)
+
+    def volume(name: str, of: str) -> Found:
+        labels = {"stackrace": "cuda", "stackrace.keep": "1", "stackrace.image": of}
+        return Found(id=name, labels={**labels, "stackrace.environment": "ngc"}, created=7.0)
+
+    engine = FakeEngine(
+        found=[image("tf114")],
+        kept=[
+            volume("ours", "sha256:tf114"),
+            volume("theirs", "sha256:x"),
+            Found(id="job", labels={"stackrace": "job"}),
+        ],
+    )
+    found = cleaning.every(tmp_path, engine)  # type: ignore[arg-type]
+    assert ["tf218-gpu-0123", "mine-existing-0123", "sha256:tf114", "theirs"] == names(found)
+    chosen = cleaning.choose(found, names=["tf218", "mine", "ngc"])
+    removed = cleaning.remove(chosen, folder=tmp_path, engine=engine)  # type: ignore[arg-type]
+    assert ["", "", ""] == [one.kept for one in removed]
+    assert [] == list((tmp_path / "cuda").iterdir())
+    assert ["ours", "job"] == [one.id for one in engine.kept]

@@ -161,10 +161,37 @@ def test_held_gpu_must_be_there_and_free(tmp_path: Path) -> None:
         ("-1", []),
         ("", []),
         ("NoDevFiles", []),
+        ("1,-1,0", [1]),
     ],
 )
 def test_only_granted_gpus_are_taken(visible: str | None, left: list[int]) -> None:
     """What a job system left visible is all there is; why nothing is left is said."""
-    found = devices.granted(gpus.survey(FakeNvml(h200(), rtx3090())), visible)
+    survey = gpus.survey(FakeNvml(h200(), rtx3090()))
+    found = devices.granted(survey, visible, order="PCI_BUS_ID")
     assert left == [gpu.index for gpu in found.gpus]
     assert bool(left) != ("CUDA_VISIBLE_DEVICES" in found.problem)
+
+
+def test_numbers_of_unlike_gpus_grant_nothing() -> None:
+    """CUDA counts unlike GPUs by speed, so a number may be another GPU; a UUID never is."""
+    survey = gpus.survey(FakeNvml(h200(), rtx3090()))
+    found = devices.granted(survey, "0")
+    assert () == found.gpus
+    assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in found.problem
+    assert [0] == [gpu.index for gpu in devices.granted(survey, h200().uuid).gpus]
+    alike = gpus.survey(FakeNvml(h200("GPU-1"), h200("GPU-2")))
+    assert ["GPU-2"] == [gpu.uuid for gpu in devices.granted(alike, "1").gpus]
+
+
+@pytest.mark.parametrize("source", ["", "registry.example/mine"])
+def test_gpus_of_an_engine_elsewhere_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:
+    """The GPUs that NVML shows are this machine's, and not those of a remote Docker Engine."""
+    monkeypatch.setenv("DOCKER_HOST", "tcp://gpu-host.example:2376")
+    found = wanted("tf218", backend="container", source=source)
+    with pytest.raises(EnvironmentFailedError) as caught:
+        devices.choose(found, settings(tmp_path, device="gpu"), nvml=FakeNvml(h200()))
+    assert "tcp://gpu-host.example:2376 is on another machine" in caught.value.why
+    choice = devices.choose(found, settings(tmp_path), nvml=FakeNvml(h200()))
+    assert (("cpu",), ()) == (choice.devices, choice.uuids)

@@ -184,6 +184,10 @@ def test_gpus_are_asked_for_by_uuid(tmp_path: Path) -> None:
     (asked,) = engine.made
     assert Gpus(uuids=(UUID,)) == asked.gpus
     assert "/cache/cuda" == asked.variables["CUDA_CACHE_PATH"]
+    assert ("true", "false") == (
+        asked.variables["TF_FORCE_GPU_ALLOW_GROWTH"],
+        asked.variables["XLA_PYTHON_CLIENT_PREALLOCATE"],
+    )
     assert "CUDA_VISIBLE_DEVICES" not in asked.variables
     assert left(engine) == []
     assert 1 == len(engine.kept_volumes)
@@ -243,6 +247,35 @@ def test_engine_that_stays_away(tmp_path: Path) -> None:
     with pytest.raises(EnvironmentFailedError, match="did not come back") as caught:
         run(engine, tmp_path)
     assert "--resume" in caught.value.fix
+
+
+def test_container_that_somebody_removed(tmp_path: Path) -> None:
+    """A container that is gone in the middle is a lost job, to be done again, and no fault."""
+    engine = FakeEngine()
+
+    def program(container: Running) -> None:
+        engine.running.pop(container.asked.name)
+
+    engine.program = program
+    execution = run(engine, tmp_path)
+    assert "No such container" in (execution.lost or "")
+    assert left(engine) == []
+
+
+def test_full_disk_of_docker_stops_the_run(tmp_path: Path) -> None:
+    """Every other job would fail alike: the run stops, and can go on when there is room."""
+    engine = FakeEngine(full=True)
+    with pytest.raises(EnvironmentFailedError, match="volumes is full") as caught:
+        run(engine, tmp_path)
+    assert "--resume" in caught.value.fix
+    assert left(engine) == []
+
+
+def test_removal_that_is_refused_keeps_the_result(tmp_path: Path) -> None:
+    """A volume that Docker will not remove yet costs no measurement; the next command reaps it."""
+    program = ends(State(running=False), files={"/job/out/result.json": b"{}"})
+    engine = FakeEngine(program=program, keeps_volumes=True)
+    assert b"{}" == run(engine, tmp_path).result
 
 
 def test_variables_of_the_host_stay_there() -> None:

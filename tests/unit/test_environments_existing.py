@@ -133,6 +133,42 @@ def test_it_runs_as_it_is_and_writes_nothing(
     assert not (tmp_path / "cache").exists()
 
 
+def prepared_at(folder: Path, path: str) -> existing.ExistingEnvironment:
+    """The environment of an interpreter at `path`."""
+    return existing.environment(
+        described(folder, FACTS),
+        path,
+        guest=folder / "guest.py",
+        gpus=("GPU-1",),
+        cuda_caches=folder / "cuda",
+    )
+
+
+def test_an_interpreter_that_vanished_stops_the_run(tmp_path: Path) -> None:
+    """It is no outcome of a job: the run ends with code 5, and can go on when it is back."""
+    made = prepared_at(tmp_path, script(tmp_path, "exit 0"))
+    made.path.unlink()
+    request = Request(action="measure", environment="mine", phase_path=str(tmp_path / "phases"))
+    with pytest.raises(EnvironmentFailedError, match="mine cannot run any more") as caught:
+        made.run(request, work=tmp_path, log=tmp_path / "log", limits=LIMITS)
+    assert ("--resume" in caught.value.fix, 5) == (True, caught.value.exit_code)
+
+
+def test_jobs_on_a_gpu_share_what_is_compiled_for_it(tmp_path: Path) -> None:
+    """The job's home goes with it; the CUDA cache, outside of it, stays for the next one."""
+    made = prepared_at(tmp_path, sys.executable)
+    work = tmp_path / "work"
+    work.mkdir()
+    request = Request(
+        action="measure", environment="mine", phase_path=str(work / "phases"), device="gpu"
+    )
+    made.run(request, work=work, log=tmp_path / "log", limits=LIMITS)
+    seen = json.loads((tmp_path / "seen.json").read_text())["variables"]
+    cache = tmp_path / "cuda" / f"mine-existing-{made.lock_digest[:12]}" / "GPU-1"
+    assert (str(cache), "GPU-1") == (seen["CUDA_CACHE_PATH"], seen["CUDA_VISIBLE_DEVICES"])
+    assert cache.is_dir()
+
+
 def test_digest_is_that_of_the_packages(tmp_path: Path) -> None:
     """The order in which packages are found does not matter; a version does."""
     row = described(tmp_path, FACTS)

@@ -1,11 +1,10 @@
-"""GPUs are found, chosen, held and watched as NVML really answers, and without NVML too."""
+"""GPUs are found, chosen and held as NVML really answers, and without NVML too."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pynvml
@@ -24,16 +23,6 @@ with gpus.lock(["GPU-1"], folder=Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(60)
 """
-
-
-def until(condition: object) -> None:
-    """Wait until a callable turns true; the watcher has a thread of its own."""
-    assert callable(condition)
-    for _ in range(1000):
-        if condition():
-            return
-        time.sleep(0.01)
-    pytest.fail("it never happened")
 
 
 def test_without_a_driver_there_are_no_gpus() -> None:
@@ -336,68 +325,3 @@ def test_locks_are_for_every_user(tmp_path: Path) -> None:
         os.umask(old)
     assert 0o1777 == (tmp_path / "locks").stat().st_mode & 0o7777
     assert 0o666 == (tmp_path / "locks" / "MIG-GPU-1_2_0.lock").stat().st_mode & 0o777
-
-
-def test_watcher_sees_new_processes_only() -> None:
-    """The most memory of each process that was not there before, and the GPU's throttling."""
-    device = nvml.h200()
-    device.processes = [nvml.Process(1, GIB)]
-    with gpus.Watcher([device.uuid], nvml=nvml.FakeNvml(device), every_s=0.001) as watcher:
-        device.processes.append(nvml.Process(2, 3 * GIB))
-        device.throttle = pynvml.nvmlClocksEventReasonSwThermalSlowdown
-        until(lambda: watcher.peak_bytes.get(2) == 3 * GIB)
-        device.processes[1] = nvml.Process(2, GIB)
-        device.throttle = 0
-        until(lambda: watcher.after[device.uuid].throttle == ())
-        device.processes.pop()
-    assert ({2: 3 * GIB}, 3 * GIB) == (watcher.peak_bytes, watcher.gpu_bytes)
-    assert {device.uuid: ("thermal slowdown",)} == watcher.throttle
-    assert watcher.lost is None
-
-
-def test_watcher_adds_up_over_gpus() -> None:
-    """A process on two GPUs holds the memory of both."""
-    first, second = nvml.h200("GPU-1"), nvml.h200("GPU-2")
-    fake = nvml.FakeNvml(first, second)
-    with gpus.Watcher(["GPU-1", "GPU-2"], nvml=fake, every_s=0.001) as watcher:
-        first.processes = [nvml.Process(2, GIB)]
-        second.processes = [nvml.Process(2, 2 * GIB)]
-        until(lambda: watcher.peak_bytes.get(2) == 3 * GIB)
-    assert watcher.gpu_bytes == 3 * GIB
-
-
-def test_watcher_that_sees_nothing() -> None:
-    """No new process is zero bytes; a list or a size that is refused is not known."""
-    device = nvml.h200()
-    fake = nvml.FakeNvml(device)
-    with gpus.Watcher([device.uuid], nvml=fake) as watcher:
-        pass
-    assert watcher.gpu_bytes == 0
-    with gpus.Watcher([device.uuid], nvml=fake) as watcher:
-        device.processes = [nvml.Process(2, None)]
-    assert watcher.gpu_bytes is None
-    device.refuses = {"processes"}
-    with gpus.Watcher([device.uuid], nvml=fake) as watcher:
-        pass
-    assert watcher.gpu_bytes is None
-
-
-def test_gpu_that_is_lost_while_a_job_runs() -> None:
-    """The watcher ends by itself and says which."""
-    device = nvml.h200()
-    fake = nvml.FakeNvml(device)
-    with gpus.Watcher([device.uuid], nvml=fake, every_s=0.001) as watcher:
-        device.lost = True
-        until(lambda: watcher.lost is not None)
-    assert device.uuid == watcher.lost
-    assert fake.begun == 0
-
-
-def test_gpu_that_was_lost_before() -> None:
-    """No job is started on it."""
-    device = nvml.h200()
-    device.lost = True
-    fake = nvml.FakeNvml(device)
-    with pytest.raises(EnvironmentFailedError, match=device.uuid):
-        gpus.Watcher([device.uuid], nvml=fake).__enter__()
-    assert fake.begun == 0
