@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from orchestrator.model.comparison import Comparison, Contrast, Gap
+    from orchestrator.model.plan import PlannedEnvironment
     from orchestrator.report.cells import Cell
     from orchestrator.report.context import Context
 
@@ -26,8 +27,16 @@ _NAMED: Final = 2
 
 
 def versions(context: Context) -> list[str]:
-    """`tf114 = TensorFlow 1.14.0, Keras 2.2.5`, one an environment."""
-    return [f"{item.identifier} = {title(item)}" for item in context.environments]
+    """`tf114 = TensorFlow 1.14.0, Keras 2.2.5`, one an environment; with what was named for it."""
+    return [
+        f"{item.identifier} = {title(item)}" + (f", {found(item)}" if item.source else "")
+        for item in context.environments
+    ]
+
+
+def found(item: PlannedEnvironment) -> str:
+    """`as in image REF`, `as in /opt/bin/python`: an environment that somebody else made."""
+    return f"as in {'image ' if item.backend == 'container' else ''}{item.source}"
 
 
 def place(cells: Sequence[Cell], comparison: Comparison, context: Context) -> str:
@@ -42,7 +51,16 @@ def place(cells: Sequence[Cell], comparison: Comparison, context: Context) -> st
         rounds = f"{phrases.count(context.rounds, 'round')} in {runs} runs" + (
             ", interleaved in each" if tested else ""
         )
-    return ", ".join(part for part in (device, cores, _python(context), rounds) if part)
+    parts = (device, cores, _python(context), _containers(context), rounds)
+    return ", ".join(part for part in parts if part)
+
+
+def _containers(context: Context) -> str:
+    """`in containers`, or which environments ran in some; nothing where none did."""
+    inside = [item.identifier for item in context.environments if item.backend == "container"]
+    if len(inside) == len(context.environments):
+        return "in containers" if inside else ""
+    return f"{words.listed(inside)} in containers" if inside else ""
 
 
 def _device(name: str, cells: Sequence[Cell]) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from orchestrator.model.comparison import Comparison, Contrast
+    from orchestrator.model.plan import PlannedEnvironment
     from orchestrator.report.cells import Cell
     from orchestrator.report.context import Context
 
@@ -247,13 +248,21 @@ def _scope(comparison: Comparison, context: Context) -> Iterator[str]:
     facts = [
         f"Machine: {machine or 'unknown'}",
         *(
-            f"{item.identifier}: {title(item)}, "
-            f"Python {item.python}, {item.variant} packages of lock {item.lock_digest[:12]}"
+            f"{item.identifier}: {title(item)}, Python {item.python}, {_packages(item)}"
             for item in context.environments
         ),
         f"{'Run' if len(comparison.run_ids) == 1 else 'Runs'}: {', '.join(comparison.run_ids)}",
     ]
     yield _bullets(facts)
+
+
+def _packages(item: PlannedEnvironment) -> str:
+    """Where the packages of an environment come from; the digest tells when that changes."""
+    if item.source:
+        return f"packages {lines.found(item)}, digest {item.lock_digest[:12]}"
+    image = f", image {item.image_digest}" if item.image_digest else ""
+    lock = f"lock {item.lock_digest[:12]}" if item.lock_digest else "no lock: it was not prepared"
+    return f"{item.variant} packages of {lock}{image}"
 
 
 def _exact(cell: Cell, gaps: Mapping[tuple[str, str], str]) -> str:

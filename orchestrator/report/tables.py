@@ -80,9 +80,36 @@ def main_tables(
     side_by_side = len(shown) == SIDE_BY_SIDE and comparison.reference in shown
     build = _side_by_side if side_by_side else _below_each_other
     return [
-        build(", ".join(part for part in group if part), members, contrasts, comparison, shown)
-        for group, members in groups.items()
+        *_across_apis(cells, comparison),
+        *(
+            build(", ".join(part for part in group if part), members, contrasts, comparison, shown)
+            for group, members in groups.items()
+        ),
     ]
+
+
+def _across_apis(cells: Sequence[Cell], comparison: Comparison) -> Iterator[Table]:
+    """As installed, where an environment without tf.keras meets the reference in another api."""
+    by_name = {(cell.arm, cell.case): cell for cell in cells}
+    groups: dict[tuple[str, ...], list[Row]] = {}
+    for contrast in comparison.contrasts:
+        candidate = by_name[contrast.candidate.arm, contrast.candidate.case]
+        reference = by_name[contrast.reference.arm, contrast.reference.case]
+        if contrast.kind == "as_installed" and candidate.api != reference.api:
+            row = _row(
+                (candidate.method, f"{candidate.environment} {candidate.api}"),
+                [_time(reference), _time(candidate)],
+                contrast,
+            )
+            name = f"{reference.environment} {reference.api}"
+            groups.setdefault((name, *_group(reference, without="api")), []).append(row)
+    for (name, *group), rows in groups.items():
+        yield Table(
+            title=f"as installed: {', '.join(part for part in group if part)}",
+            labels=("method", "environment"),
+            headers=(name, "time", "ratio", "95% interval", "verdict"),
+            rows=tuple(rows),
+        )
 
 
 def further_tables(

@@ -90,13 +90,15 @@ def pairings(
 def _as_installed(
     cells: Cells, place: Mapping[Key, int], reference: str, others: Sequence[str]
 ) -> Iterator[Pairing]:
-    """Each environment in its own default: tf.keras, and the mode that it starts in."""
-    native = {cells.keys[cell].environment: cells.keys[cell].mode for cell in _where(cells)}
+    """Each environment in its own default: tf.keras where it has that, in the mode it starts in."""
+    own = [cells.keys[cell] for cell in _where(cells)]
+    native = {key.environment: (key.api, key.mode) for key in own}
     for key, cell in place.items():
         if key.environment != reference or not cells.native[cell]:
             continue
         for other in others:
-            candidate = place.get(key._replace(environment=other, mode=native.get(other, "")))
+            api, mode = native.get(other, ("", ""))
+            candidate = place.get(key._replace(environment=other, api=api, mode=mode))
             if candidate is not None:
                 yield Pairing(kind="as_installed", candidate=candidate, reference=cell)
 

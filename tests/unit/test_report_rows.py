@@ -37,6 +37,51 @@ def test_only_the_environments_that_start_in_the_references_mode_share_a_row() -
     assert "over 5 comparisons (other kinds apart: 3 mode)." in shown.markdown
 
 
+def test_keras_without_tensorflow_is_compared_as_installed() -> None:
+    """It has no tf.keras: its keras meets the reference's tf.keras, in a table of their own."""
+    jax = msgspec.structs.replace(
+        factories.environment("tf20"), identifier="keras3-jax", tensorflow="", jax="0.10.2"
+    )
+    plan = factories.plan(
+        environments=["tf20", jax], forms=[("tf.keras", "eager"), ("keras", "eager")]
+    )
+    records = [
+        factories.record(plan, job, outcome="unsupported")
+        if (job.arm.environment, job.arm.api) == ("keras3-jax", "tf.keras")
+        else factories.record(
+            plan, job, values=[0.02 if job.arm.environment == "tf20" else 0.04] * 12
+        )
+        for job in plan.jobs
+    ]
+    shown = Reports(plan, records)
+    assert "keras3-jax as installed is 2.000x SLOWER than tf20" in shown.terminal
+    assert "as installed: small-small, numpy" in shown.terminal
+    assert shown.line("train_on_batch keras3-jax keras 20.0 ms 40.0 ms 2.000x").endswith("slower")
+
+
+def test_containers_and_environments_of_somebody_else_are_named() -> None:
+    """The head says what ran in containers, and which interpreter or image was taken as it is."""
+    replaced = msgspec.structs.replace
+    container = replaced(factories.environment("tf114"), backend="container", image_digest="sha:1")
+    image = replaced(
+        factories.environment("tf20"), backend="container", source="reg/tf:2", image_digest="sha:2"
+    )
+    plan = factories.plan(environments=[container, image])
+    shown = Reports(plan, factories.measured(plan, usual))
+    assert "Python 3.7.16 in both, in containers, 6 rounds interleaved" in shown.terminal
+    assert "tf20 = TensorFlow 2.0.0, Keras 2.3.1, as in image reg/tf:2" in shown.terminal
+    assert ", cpu packages of lock" in shown.markdown
+    assert ", image sha:1" in shown.markdown
+
+    existing = replaced(image, backend="existing", source="/opt/bin/python", image_digest=None)
+    plan = factories.plan(environments=[container, existing])
+    shown = Reports(plan, factories.measured(plan, usual))
+    assert ", tf114 in containers, 6 rounds" in shown.terminal
+    assert "tf20 = TensorFlow 2.0.0, Keras 2.3.1, as in /opt/bin/python" in shown.terminal
+    assert "packages as in /opt/bin/python, digest" in shown.markdown
+    assert "in containers" not in raced(usual).terminal
+
+
 def test_one_environment_is_compared_with_nothing_in_the_title() -> None:
     """A run of tf114 alone is not tf114 against tf114."""
     plan = factories.plan(environments=["tf114"])
