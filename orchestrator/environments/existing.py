@@ -23,6 +23,7 @@ from orchestrator.model.matrix import Row, framework
 from orchestrator.model.names import FRAMEWORKS, Variant
 from orchestrator.model.phrases import count, first_line
 from orchestrator.model.request import Request
+from orchestrator.store import NAME_CACHE, storage_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -138,7 +139,8 @@ def describe(
         guest=guest,
         variables=variables,
     )
-    log.parent.mkdir(parents=True, exist_ok=True)
+    with storage_errors(log, fix=NAME_CACHE):
+        log.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="stackrace-describe-") as name:
         request = Request(
             action="describe", environment=identifier, phase_path=str(Path(name) / "phases")

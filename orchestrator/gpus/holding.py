@@ -78,8 +78,8 @@ def busy(gpu: Gpu) -> str | None:
 
 
 def _make(folder: Path) -> None:
-    with suppress(FileExistsError):
-        folder.mkdir()
+    folder.mkdir(exist_ok=True)
+    with suppress(PermissionError):  # somebody else made it
         folder.chmod(0o1777)  # as /tmp itself: everybody may add locks, nobody remove another's
 
 
