@@ -44,8 +44,10 @@ def test_locks_that_are_there(names: list[str], text: str) -> None:
         (
             ["tf114", "tf20"],
             ["tf114-cpu"],
-            "/cache has 100 GB free, and 1 of 2 environments made; what is missing takes about "
-            + f"{ROWS['tf20'].size_mb['cpu'] / 1000:.1f} GB",
+            (
+                "/cache has 100 GB free, and 1 of 2 environments made; what is missing takes about "
+                f"{ROWS['tf20'].size_mb['cpu'] / 1000:.1f} GB"
+            ),
         ),
     ],
 )
