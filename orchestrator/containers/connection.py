@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from contextlib import suppress
 from ipaddress import ip_address
 from pathlib import Path
@@ -32,6 +33,7 @@ def connect(environ: Mapping[str, str] = os.environ) -> DockerEngine:
     place = _place(environ)
     options: dict[str, Any] = {"timeout": _TIMEOUT_S, "version": "auto"}
     try:
+        _knock(place)
         client = docker.from_env(
             environment={**environ, "DOCKER_HOST": place},
             use_ssh_client=place.startswith("ssh://"),
@@ -70,6 +72,14 @@ def _place(environ: Mapping[str, str]) -> str:
         if context is not None and context.Host:  # None: one that was removed
             return str(context.Host)
     return f"unix://{SOCKET}"
+
+
+def _knock(place: str) -> None:
+    """OSError when nobody listens: the SDK would leave its socket to the garbage collector."""
+    if place.startswith("unix:///"):
+        with socket.socket(socket.AF_UNIX) as here:
+            here.settimeout(_TIMEOUT_S)
+            here.connect(place.removeprefix("unix://"))
 
 
 def _unreachable(place: str, problem: str) -> EnvironmentFailedError:
