@@ -14,7 +14,9 @@ from orchestrator.model import codec, phrases
 from orchestrator.report import words
 
 if TYPE_CHECKING:
-    from orchestrator.model.catalogue import Catalogue, ListedPreset
+    from collections.abc import Sequence
+
+    from orchestrator.model.catalogue import Catalogue, ListedEnvironment, ListedPreset
 
 WIDTH = 100
 
@@ -36,15 +38,12 @@ def list_command(*, as_json: bool) -> int:
 def render(found: Catalogue) -> str:
     """The catalogue as text, without a line longer than 100 columns."""
     lines = ["Environments (name them in `stackrace run`; globs work: 'tf2*')"]
-    for row in found.environments:
-        lines.append(
-            f"  {row.identifier:<11} {row.title:<34} Python {row.python:<5} "
-            f"default {row.native_mode:<6} {row.size_mb:>5} MB"
-        )
-        for reason in row.impossible:
-            lines += textwrap.wrap(
-                f"not {reason}", WIDTH, initial_indent=" " * 10, subsequent_indent=" " * 14
-            )
+    lines += [
+        f"  {row.identifier:<12} {row.title:<33} Python {row.python:<5} "
+        f"default {row.native_mode:<6} {row.size_mb:>5} MB"
+        for row in found.environments
+    ]
+    lines += _impossible(found.environments)
     lines += ["", "Presets (--preset NAME; jobs, time and disk for two environments)"]
     lines += [_preset(preset) for preset in found.presets]
     lines += [
@@ -63,6 +62,25 @@ def render(found: Catalogue) -> str:
         ),
     ]
     return "\n".join(lines)
+
+
+def _impossible(environments: Sequence[ListedEnvironment]) -> list[str]:
+    """What cannot be run: each reason once, with everything that it is about."""
+    about: dict[str, dict[str, list[str]]] = {}
+    for row in environments:
+        for rule in row.impossible:
+            what, _, reason = rule.partition(": ")
+            about.setdefault(reason, {}).setdefault(row.identifier, []).append(what)
+    lines = ["", "What they cannot run"] if about else []
+    for reason, rows in about.items():
+        places: dict[str, list[str]] = {}
+        for name, combinations in rows.items():
+            places.setdefault(", ".join(combinations), []).append(name)
+        told = "; ".join(f"{', '.join(names)}: not {what}" for what, names in places.items())
+        lines += textwrap.wrap(
+            f"{told}: {reason}", WIDTH, initial_indent="  ", subsequent_indent="    "
+        )
+    return lines
 
 
 def _preset(preset: ListedPreset) -> str:

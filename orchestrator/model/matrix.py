@@ -63,6 +63,12 @@ class Impossible(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     method: str = "*"
     reason: str
 
+    @property
+    def what(self) -> str:
+        """`keras/graph`, `dataset`: the parts that matter."""
+        arm = "" if (self.api, self.mode) == ("*", "*") else f"{self.api}/{self.mode}"
+        return " ".join(part for part in (arm, self.input, self.method) if part not in ("", "*"))
+
     def matches(self, arm: Arm, case: Case) -> bool:
         """Whether this arm of this case is the impossible combination."""
         return (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from statistics import median
 from typing import TYPE_CHECKING
 
 from orchestrator import config, grid, matrix, pairs
@@ -34,7 +35,7 @@ def catalogue(settings: Config) -> Catalogue:
     """Environments, presets, cases, arms and contrasts; those of stackrace.toml too."""
     cases = grid.load(settings.presets)
     rows = every(settings).rows.values()
-    size_mb = max(row.size_mb["cpu"] for row in rows)
+    size_mb = round(median(row.size_mb["cpu"] for row in rows))
     forms = dict.fromkeys(f"{api}/{mode}" for row in rows for api in row.apis for mode in row.modes)
     return Catalogue(
         environments=tuple(
@@ -48,9 +49,7 @@ def catalogue(settings: Config) -> Catalogue:
                 apis=row.apis,
                 modes=row.modes,
                 size_mb=row.size_mb["cpu"],
-                impossible=tuple(
-                    f"{rule.api}/{rule.mode}: {rule.reason}" for rule in row.impossible
-                ),
+                impossible=tuple(f"{rule.what}: {rule.reason}" for rule in row.impossible),
             )
             for row in rows
         ),

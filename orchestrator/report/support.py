@@ -84,12 +84,7 @@ def _line(row: Row) -> list[str]:
 
 def _cannot(row: Row) -> str:
     """Combinations that the row refuses: `keras/eager`, `dataset`."""
-    found = []
-    for rule in row.impossible:
-        arm = "" if (rule.api, rule.mode) == ("*", "*") else f"{rule.api}/{rule.mode}"
-        rest = [part for part in (rule.input, rule.method) if part != "*"]
-        found.append(" ".join([*([arm] if arm else []), *rest]))
-    return ", ".join(found) or "-"
+    return ", ".join(rule.what for rule in row.impossible) or "-"
 
 
 def _cuda(cuda: Cuda | None) -> list[str]:

@@ -130,8 +130,17 @@ def test_list_shows_the_users_own(
     monkeypatch.chdir(tmp_path)
     assert __main__.run(["list"]) == 0
     shown = capsys.readouterr().out
-    assert "  ours        TensorFlow 2.15.0, Keras 2.15.0    Python 3.11" in shown
+    assert "  ours         TensorFlow 2.15.0, Keras 2.15.0   Python 3.11" in shown
     assert "  mine             what we ship\n" in shown
+
+
+def test_list_tells_each_reason_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """What an environment cannot run is named by the parts that matter, and told once for all."""
+    assert __main__.run(["list"]) == 0
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "keras3-jax, keras3-torch: not dataset: a tf.data Dataset needs TensorFlow" in shown
+    assert "tf220, tf221: not keras/graph, tf.keras/graph: Keras 3 needs eager" in shown
+    assert shown.count("Keras 3 needs eager") == 1
 
 
 def test_list_as_json(capsys: pytest.CaptureFixture[str]) -> None:
