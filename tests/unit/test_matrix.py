@@ -294,7 +294,7 @@ def test_a_users_row_of_three_lines(tmp_path: Path) -> None:
     ("name", "table", "expected"),
     [
         ("tf20", {"tensorflow": "2.0.1", "python": "3.7"}, "stackrace comes with"),
-        ("mine", {"tensorflow": "2.9.1", "pythn": "3.7"}, "'pyton'. Did you mean python?"),
+        ("mine", {"tensorflow": "2.9.1", "pythn": "3.7"}, "'pythn'. Did you mean python?"),
         ("mine", {"tensorflow": "2.9.1"}, "has no python"),
         ("mine", {"tensorflow": 2.9, "python": "3.7"}, "tensorflow is not text"),
         ("mine", {"keras": "2.9.0", "python": "3.7"}, "names nothing to compute with"),
