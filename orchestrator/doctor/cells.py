@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from orchestrator.model.matrix import Row
     from orchestrator.model.names import Backend, Device, Variant
 
+NO_TOOLKIT = "Docker cannot hand out NVIDIA GPUs"
 NO_GPU = "this machine has no NVIDIA GPU, or no driver for it"
 GET_DRIVER = (
     "Use --device cpu; or install the driver (Ubuntu: sudo ubuntu-drivers install; others: "
@@ -185,7 +186,7 @@ def _engine(device: Device, facts: Facts) -> Iterator[Problem]:
             "Set DOCKER_HOST to an x86-64 machine.",
         )
     elif device == "gpu" and not (engine.nvidia or engine.cdi):
-        yield _problem("cannot", "Docker cannot hand out NVIDIA GPUs", GET_TOOLKIT)
+        yield _problem("cannot", NO_TOOLKIT, GET_TOOLKIT)
 
 
 def _parts(row: Row, device: Device, facts: Facts) -> Iterator[Problem]:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING
 from orchestrator import containers, doctor, gpus, log
 from orchestrator.errors import EnvironmentFailedError
 from orchestrator.model.health import EngineFact, Facts
+from orchestrator.pipeline import health
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from orchestrator.config import Config
     from orchestrator.environments.options import Wanted
+    from orchestrator.model.container import Engine
     from orchestrator.model.gpu import Gpu
     from orchestrator.model.names import Device, Variant
 
@@ -55,6 +57,7 @@ def choose(
     *,
     nvml: gpus.Nvml | None = None,
     variables: Mapping[str, str] = os.environ,
+    connect: Callable[[], Engine] = containers.connect,
 ) -> Choice:
     """The devices that were asked for, and what this machine can run on them.
 
@@ -69,7 +72,7 @@ def choose(
     )
     wanted = settings.devices or (("gpu",) if settings.gpus != "auto" else None)
     if wanted is None:
-        return _default(found, survey)
+        return _default(found, survey, connect)
     choice = Choice(devices=wanted)
     if "gpu" in wanted and survey.gpus:
         chosen = _chosen(found, survey.gpus, settings.gpus)
@@ -134,7 +137,7 @@ def held(
         yield
 
 
-def _default(found: Sequence[Wanted], survey: gpus.Survey) -> Choice:
+def _default(found: Sequence[Wanted], survey: gpus.Survey, connect: Callable[[], Engine]) -> Choice:
     on_cpu = _judged(found, Choice(devices=("cpu",)), survey)
     if not survey.gpus:
         if survey.problem:
@@ -146,6 +149,11 @@ def _default(found: Sequence[Wanted], survey: gpus.Survey) -> Choice:
         why = error.why.splitlines()
         log.talk(f"On the CPU: {error.what} {' '.join(why)} Ask for a GPU with --device gpu.")
         return on_cpu
+    if any(item.backend == "container" for item in found):
+        engine = health.engine(connect)
+        if not (engine.problem or engine.nvidia or engine.cdi):  # a problem is told when it is met
+            log.talk(f"On the CPU: {doctor.NO_TOOLKIT}. `stackrace doctor` says how to mend that.")
+            return on_cpu
     log.talk(f"On the GPU {_title(chosen[0])}, which every environment runs on.")
     return _judged(found, Choice(devices=("gpu",), gpus=chosen), survey)
 
@@ -178,11 +186,10 @@ def _judged(found: Sequence[Wanted], choice: Choice, survey: gpus.Survey) -> Cho
     """The choice with what cannot run; EnvironmentFailedError when that is everything."""
     facts = _facts(found, choice.gpus, survey.problem)
     against = _against(found, choice.devices, facts)
-    judged = replace(
-        choice,
-        against=against,
-        slow=doctor.slow_starts([item.row for item in found if not item.source], facts),
-    )
+    slow = doctor.slow_starts([item.row for item in found if not item.source], facts)
+    # What somebody's own environment has code for is not known: it gets the time in any case.
+    own = {item.row.identifier for item in found if item.source and choice.gpus}
+    judged = replace(choice, against=against, slow=slow | own)
     names = [item.row.identifier for item in found]
     if found and all(judged.hopeless(name) for name in names):
         raise EnvironmentFailedError(
@@ -194,7 +201,7 @@ def _judged(found: Sequence[Wanted], choice: Choice, survey: gpus.Survey) -> Cho
         )
     for (name, device), reason in against.items():
         log.warn(f"{name} cannot run on the {device}: {reason}. Its cells are unsupported.")
-    for name in sorted(judged.slow):
+    for name in sorted(slow):
         log.warn(
             f"{name} has no code for this GPU, and compiles it in its first call: up to half an "
             "hour once, then it is kept."

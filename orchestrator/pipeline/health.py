@@ -97,7 +97,7 @@ def gather(
         made=_made(rows, here, settings.cache),
         cache=str(settings.cache),
         free_bytes=_free(settings.cache),
-        engine=_engine(connect) if "container" in backends else None,
+        engine=engine(connect) if "container" in backends else None,
         gpus=found.gpus,
         gpu_problem=found.problem,
     )
@@ -152,7 +152,8 @@ def _free(folder: Path) -> int | None:
     return None
 
 
-def _engine(connect: Callable[[], Engine]) -> EngineFact:
+def engine(connect: Callable[[], Engine] = containers.connect) -> EngineFact:
+    """What the container engine can do, or why it does not answer."""
     try:
         with closing(connect()) as engine:
             found = engine.abilities()

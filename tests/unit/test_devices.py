@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from orchestrator import config, gpus, matrix
@@ -11,6 +12,7 @@ from orchestrator.config import Flags
 from orchestrator.environments.options import Wanted
 from orchestrator.errors import EnvironmentFailedError, UsageError
 from orchestrator.pipeline import devices
+from tests.engines import ABILITIES, FakeEngine
 from tests.fakes.nvml import FakeNvml, Process, h200, rtx3090
 
 if TYPE_CHECKING:
@@ -195,3 +197,39 @@ def test_gpus_of_an_engine_elsewhere_are_refused(
     assert "tcp://gpu-host.example:2376 is on another machine" in caught.value.why
     choice = devices.choose(found, settings(tmp_path), nvml=FakeNvml(h200()))
     assert (("cpu",), ()) == (choice.devices, choice.uuids)
+
+
+@pytest.mark.parametrize(
+    ("runtimes", "expected"), [(("runc",), ("cpu",)), (("nvidia", "runc"), ("gpu",))]
+)
+def test_containers_need_the_toolkit_for_the_default(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    runtimes: tuple[str, ...],
+    expected: tuple[str, ...],
+) -> None:
+    """Where Docker cannot hand out the GPU, containers are raced on the CPU, and why is told."""
+    engine = FakeEngine(found=msgspec.structs.replace(ABILITIES, runtimes=runtimes))
+    choice = devices.choose(
+        wanted("tf218", backend="container"),
+        settings(tmp_path),
+        nvml=FakeNvml(h200()),
+        variables={},
+        connect=lambda: engine,
+    )
+    assert expected == choice.devices
+    told = "cannot hand out NVIDIA GPUs" in capsys.readouterr().err
+    assert told == (expected == ("cpu",))
+
+
+def test_somebodys_own_environment_gets_time_to_compile(tmp_path: Path) -> None:
+    """Whether it has code for the GPU is not known: its first call may take long, on a GPU only."""
+    found = wanted("tf218", backend="existing", source="/opt/python")
+    on_gpu = devices.choose(
+        found, settings(tmp_path, device="gpu"), nvml=FakeNvml(h200()), variables={}
+    )
+    assert {"tf218"} == on_gpu.slow
+    on_cpu = devices.choose(
+        found, settings(tmp_path, device="cpu"), nvml=FakeNvml(h200()), variables={}
+    )
+    assert set() == on_cpu.slow
