@@ -292,7 +292,7 @@ def _containers(flags: Flags, table: ContainerTable) -> Containers:
     memory = _first(flags.memory, table.memory)
     shm_size = _first(flags.shm_size, table.shm_size)
     cpus = _first(flags.cpus, table.cpus)
-    if cpus is not None and re.fullmatch(r"\d+(-\d+)?(,\d+(-\d+)?)*", cpus) is None:
+    if cpus is not None and not _is_cpu_set(cpus):
         raise UsageError(f"cpus {cpus!r} is not a CPU set.", fix="Write it as 0-3 or 0,2,4.")
     return Containers(
         memory_bytes=None if memory is None else parse_size(memory, "memory"),
@@ -300,6 +300,13 @@ def _containers(flags: Flags, table: ContainerTable) -> Containers:
         shm_bytes=None if shm_size is None else parse_size(shm_size, "shm-size"),
         bases=table.bases,
     )
+
+
+def _is_cpu_set(text: str) -> bool:
+    if re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*", text) is None:
+        return False
+    ranges = [[int(number) for number in part.split("-")] for part in text.split(",")]
+    return all(ends[0] <= ends[-1] for ends in ranges)
 
 
 def _waiting(value: float | None) -> float:

@@ -223,6 +223,7 @@ def test_an_image_belongs_to_the_only_environment(tmp_path: Path) -> None:
         (Flags(pythons=("a=/p",), images=("a=ref",)), "named twice"),
         (Flags(environments=("tf114",), backend="existing"), "where tf114 is"),
         (Flags(cpus="all"), "not a CPU set"),
+        (Flags(cpus="3-1"), "not a CPU set"),
         (Flags(wait_lock=-1.0), "wait-lock"),
         (Flags(wait_lock=float("nan")), "wait-lock"),
         (Flags(memory="much"), "not a size"),
