@@ -46,9 +46,12 @@ def test_signals_that_arrive_together_end_the_command_once() -> None:
     both = {signal.SIGINT, signal.SIGTERM}
     with pytest.raises(interrupt.Stopped), interrupt.interruptible():
         signal.pthread_sigmask(signal.SIG_BLOCK, both)
-        os.kill(os.getpid(), signal.SIGINT)
-        os.kill(os.getpid(), signal.SIGTERM)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
+        try:
+            # Another thread may take them, and then the first raises here already.
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, both)
         time.sleep(5)
 
 
@@ -98,8 +101,8 @@ def test_command_ends_with_its_launcher(tmp_path: Path) -> None:
         from orchestrator import interrupt
         with interrupt.interruptible():
             interrupt.follow_parent()
-            pathlib.Path(sys.argv[1]).write_text(str(__import__("os").getpid()))
             try:
+                pathlib.Path(sys.argv[1]).write_text(str(__import__("os").getpid()))
                 time.sleep(60)
             except interrupt.Stopped:
                 pathlib.Path(sys.argv[1] + ".stopped").touch()
