@@ -287,7 +287,9 @@ def test_driver_that_lacks_new_functions() -> None:
 
 def test_idle_gpu_is_free() -> None:
     """What the driver keeps for itself is nobody's."""
-    gpus.refuse_busy(gpus.find(nvml.FakeNvml(nvml.h200(), nvml.gtx1080())))
+    found = gpus.find(nvml.FakeNvml(nvml.h200(), nvml.gtx1080()))
+    gpus.refuse_busy(found)
+    assert [None, None] == [gpus.busy(gpu) for gpu in found]
 
 
 def test_lock_keeps_another_run_out(tmp_path: Path) -> None:
