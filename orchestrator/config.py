@@ -14,6 +14,7 @@ import platformdirs
 
 from orchestrator.errors import UsageError
 from orchestrator.model import codec
+from orchestrator.model.container import ContainerOptions
 from orchestrator.model.grid import Preset
 from orchestrator.model.names import Backend, Device, check_name, is_name
 from orchestrator.model.plan import Limits
@@ -107,16 +108,6 @@ class Source:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Containers:
-    """What every job's container gets; None leaves it to the engine."""
-
-    memory_bytes: int | None = None
-    cpus: str | None = None
-    shm_bytes: int | None = None
-    bases: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Config:
     """Everything that a run is told, checked as far as that needs no other stage."""
 
@@ -137,7 +128,7 @@ class Config:
     devices: tuple[Device, ...] | None = None  # None: the GPU where that is possible, else the CPU
     gpus: str = "auto"
     wait_lock_s: float = 0.0
-    containers: Containers = field(default_factory=Containers)
+    containers: ContainerOptions = field(default_factory=ContainerOptions)
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the user's tables
     presets: Mapping[str, Preset] = field(default_factory=dict)
     file: Path = Path(FILE)
@@ -288,13 +279,13 @@ def _enter(sources: dict[str, Source], name: str, source: Source) -> None:
     sources[name] = source
 
 
-def _containers(flags: Flags, table: ContainerTable) -> Containers:
+def _containers(flags: Flags, table: ContainerTable) -> ContainerOptions:
     memory = _first(flags.memory, table.memory)
     shm_size = _first(flags.shm_size, table.shm_size)
     cpus = _first(flags.cpus, table.cpus)
     if cpus is not None and not _is_cpu_set(cpus):
         raise UsageError(f"cpus {cpus!r} is not a CPU set.", fix="Write it as 0-3 or 0,2,4.")
-    return Containers(
+    return ContainerOptions(
         memory_bytes=None if memory is None else parse_size(memory, "memory"),
         cpus=cpus,
         shm_bytes=None if shm_size is None else parse_size(shm_size, "shm-size"),

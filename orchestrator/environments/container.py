@@ -15,13 +15,13 @@ from uuid import uuid4
 import msgspec
 
 from orchestrator.environments import context, reaping
-from orchestrator.environments.options import ContainerOptions
 from orchestrator.environments.variables import ALLOWED, CUDA_CACHE, gpu_variables
 from orchestrator.errors import EnvironmentFailedError
 from orchestrator.model import codec
 from orchestrator.model.container import (
     MARK,
     Container,
+    ContainerOptions,
     Gpus,
     LostError,
     RefusedError,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from orchestrator.environments import locks
+from orchestrator.model.container import ContainerOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -23,19 +24,6 @@ class Wanted:
     row: Row
     backend: Backend = "venv"
     source: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContainerOptions:
-    """What the user said about containers: `--memory`, `--cpus`, `--shm-size`, other bases.
-
-    `bases`: a base image by identifier, instead of the row's own.
-    """
-
-    memory_bytes: int | None = None
-    cpus: str | None = None  # a CPU set: 0-3,8
-    shm_bytes: int | None = None
-    bases: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,7 +10,7 @@ import msgspec
 from orchestrator import environments, guest, host, log, matrix
 from orchestrator.config import Source
 from orchestrator.environments import interpreters
-from orchestrator.environments.options import ContainerOptions, Options, Wanted
+from orchestrator.environments.options import Options, Wanted
 from orchestrator.model.plan import PlannedEnvironment
 from orchestrator.pipeline import catalogue, choosing, devices
 
@@ -67,17 +67,11 @@ def build(
 
 def options(settings: Config, gpus: Sequence[str] = ()) -> Options:
     """What the environments stage is told."""
-    said = settings.containers
     return Options(
         cache=settings.cache,
         interpreters=settings.interpreters,
         gpus=tuple(gpus),
-        containers=ContainerOptions(
-            memory_bytes=said.memory_bytes,
-            cpus=said.cpus,
-            shm_bytes=said.shm_bytes,
-            bases=said.bases,
-        ),
+        containers=settings.containers,
     )
 
 

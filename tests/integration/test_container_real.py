@@ -23,9 +23,9 @@ from orchestrator import config, containers, log, matrix
 from orchestrator import environments as stage
 from orchestrator.environments import bases, context, interpreters, reaping
 from orchestrator.environments.container import ContainerEnvironment
-from orchestrator.environments.options import ContainerOptions, Options, Wanted
+from orchestrator.environments.options import Options, Wanted
 from orchestrator.errors import EnvironmentFailedError
-from orchestrator.model.container import MARK, RefusedError
+from orchestrator.model.container import MARK, ContainerOptions, RefusedError
 from orchestrator.model.plan import Limits
 from orchestrator.model.request import Request
 from orchestrator.store import RunFolder

@@ -10,9 +10,8 @@ import pytest
 
 from orchestrator.environments import reaping
 from orchestrator.environments.container import ContainerEnvironment, worker_variables
-from orchestrator.environments.options import ContainerOptions
 from orchestrator.errors import EnvironmentFailedError
-from orchestrator.model.container import Container, Gpus, Image, State
+from orchestrator.model.container import Container, ContainerOptions, Gpus, Image, State
 from orchestrator.model.plan import Limits
 from orchestrator.model.request import Request
 from tests.engines import FakeEngine, Running, ends, never

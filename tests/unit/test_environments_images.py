@@ -20,9 +20,9 @@ from orchestrator.environments.builder import Job
 from orchestrator.environments.cache import Slot
 from orchestrator.environments.interpreters import Interpreter
 from orchestrator.environments.locks import Lock
-from orchestrator.environments.options import ContainerOptions, Options, Wanted
+from orchestrator.environments.options import Options, Wanted
 from orchestrator.errors import EnvironmentFailedError, StorageError
-from orchestrator.model.container import Image, State
+from orchestrator.model.container import ContainerOptions, Image, State
 from orchestrator.process import ToolError
 from tests.engines import ABILITIES, FakeEngine, Running
 
