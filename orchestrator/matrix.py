@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
 MATRIX = Path(__file__).parent / "resources" / "matrix.toml"
-# Never written in a file: the table's name, the row whose lock a copy uses, who asked for it.
-NOT_KEYS = frozenset({"identifier", "lock", "spec"})
+# Never written in a file: the table's name, the row whose lock a copy uses, who asked for it and
+# for what else.
+NOT_KEYS = frozenset({"identifier", "lock", "spec", "extra"})
 
 
 def load(path: Path = MATRIX) -> Matrix:

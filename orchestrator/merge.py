@@ -138,8 +138,21 @@ _COLUMNS: Final[Mapping[str, tuple[pa.DataType, Callable[[_Row], object]]]] = {
     "timing_source": (TEXT, lambda row: row.result.timing and row.result.timing.source),
     "parameters": (COUNT, lambda row: row.result.parameters),
     "executed_as": (TEXT, lambda row: row.result.executed_as),
+    "training_loop": (TEXT, lambda row: row.result.training_loop),
+    "data_adapter": (TEXT, lambda row: row.result.data_adapter),
+    "kernel": (TEXT, lambda row: row.result.kernel),
+    "traces": (COUNT, lambda row: row.result.traces),
+    "retraces": (COUNT, lambda row: row.result.retraces),
     "first_loss": (NUMBER, lambda row: row.result.losses[0] if row.result.losses else None),
     "last_loss": (NUMBER, lambda row: row.result.losses[-1] if row.result.losses else None),
+    "outputs_before": (
+        SERIES,
+        lambda row: list(row.result.outputs_before.values) if row.result.outputs_before else [],
+    ),
+    "outputs_half": (
+        FLAG,
+        lambda row: bool(row.result.outputs_before and row.result.outputs_before.half),
+    ),
     "outputs_digest": (TEXT, lambda row: row.result.outputs and row.result.outputs.digest),
     # Samples miss what is allocated between two of them; the kernel's high-water mark does not.
     "peak_rss_bytes": (COUNT, lambda row: row.result.diagnostics.get("peak_rss_bytes")),
@@ -149,6 +162,16 @@ _COLUMNS: Final[Mapping[str, tuple[pa.DataType, Callable[[_Row], object]]]] = {
     "first_call_s": (NUMBER, lambda row: row.result.phases_s.first_call),
     "values_s": (SERIES, lambda row: list(row.result.values_s) if row.ok else []),
     "warmup_s": (SERIES, lambda row: list(row.result.warmup_s) if row.ok else []),
+    "losses": (SERIES, lambda row: list(row.result.losses) if row.ok else []),
+    "rss_bytes": (SERIES, lambda row: list(row.result.rss_bytes) if row.ok else []),
+    "control_before_s": (
+        NUMBER,
+        _of_record(lambda record: record.control and record.control.before_s),
+    ),
+    "control_after_s": (
+        NUMBER,
+        _of_record(lambda record: record.control and record.control.after_s),
+    ),
 }
 
 

@@ -15,11 +15,33 @@ REQUEST_SCHEMA = "stackrace.request/1"
 RESULT_SCHEMA = "stackrace.result/1"
 
 _CHOICES = {
-    "action": ("measure", "probe", "describe"),
-    "api": ("keras", "tf.keras", "tf_keras"),
-    "mode": ("graph", "eager"),
-    "input": ("numpy", "dataset"),
-    "method": ("train_on_batch", "fit"),
+    "action": ("measure", "probe", "describe", "profile", "sweep"),
+    "api": ("keras", "tf.keras", "tf_keras", "tf.python.keras"),
+    "mode": ("graph", "eager", "run_eagerly"),
+    "input": (
+        "numpy",
+        "tensor",
+        "generator",
+        "sequence",
+        "dataset",
+        "dataset_cached",
+        "dataset_prefetch",
+        "given",
+    ),
+    "method": (
+        "train_on_batch",
+        "fit",
+        "custom_loop",
+        "custom_loop_function",
+        "step",
+        "test_on_batch",
+        "evaluate",
+        "predict",
+        "predict_on_batch",
+        "call",
+        "call_function",
+        "life_cycle",
+    ),
     "device": ("cpu", "gpu"),
 }
 _POSITIVE = ("batches", "iterations", "minimum_iterations", "budget_s")
@@ -52,6 +74,15 @@ class Seeds(NamedTuple):
     tensorflow: int = 3
 
 
+class SweepCell(NamedTuple):
+    """One combination of a sweep."""
+
+    input: str
+    method: str
+    model: str = "tiny"
+    knobs: Dict[str, str] = {}  # noqa: RUF012 (a tuple's default, and only read)
+
+
 class Request(NamedTuple):
     """What this process is to do; the meaning of each field stands on the host's side."""
 
@@ -69,6 +100,9 @@ class Request(NamedTuple):
     method: str = "train_on_batch"
     device: str = "cpu"
     knobs: Dict[str, str] = {}  # noqa: RUF012 (a tuple's default, and only read)
+    workload: str = ""
+    cells: Tuple[SweepCell, ...] = ()
+    trace_folder: str = ""
     parameters: Optional[int] = None
     iterations: int = 1
     minimum_iterations: int = 3
@@ -86,6 +120,7 @@ _SPELLED = {
     Expected: (dict,),
     Optional[int]: (int, type(None)),
     Seeds: (dict,),
+    Tuple[SweepCell, ...]: (list,),
     Tuple[int, ...]: (list,),
 }
 
@@ -107,6 +142,7 @@ def read_request(path) -> Request:
     try:
         found["expected"] = Expected(**found.get("expected", {}))
         found["seeds"] = Seeds(**found.get("seeds", {}))
+        found["cells"] = tuple(SweepCell(**cell) for cell in found.get("cells", ()))
         found["batch_shape"] = tuple(found.get("batch_shape", (8, 20, 30)))
         request = Request(**found)
     except TypeError as error:
@@ -135,14 +171,12 @@ def _check(name, value):
     if name in _POSITIVE and value <= 0:
         raise malformed(f"{name} must be more than zero, not {value!r}")
     if name == "batch_shape" and not _is_shape(value):
-        raise malformed(f"batch_shape {value!r} is not (batch, steps, channels)")
-    if name == "knobs" and value:
-        raise malformed(f"it has knobs that this guest does not know: {', '.join(sorted(value))}")
+        raise malformed(f"batch_shape {value!r} is not a batch and the shape of a sample")
 
 
 def _is_shape(value) -> bool:
-    axes = 3
-    return len(value) == axes and all(type(size) is int and size > 0 for size in value)
+    axes = 2  # at least
+    return len(value) >= axes and all(type(size) is int and size > 0 for size in value)
 
 
 def announce(phase_path, name):

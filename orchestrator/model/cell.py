@@ -23,7 +23,12 @@ class Arm(msgspec.Struct, frozen=True, kw_only=True, order=True):
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
-    """What is held equal. The numbers belong to the names: they come from `grid.toml`."""
+    """What is held equal. The numbers belong to the names: they come from `grid.toml`.
+
+    A user's own workload has the file's name as `model` (`workload` when several are raced, each
+    an arm), and as `data` its batch shape, or `default`. `knobs` are those that are not default;
+    the guest applies them, so the numbers below are those before any knob.
+    """
 
     model: str
     data: str

@@ -16,10 +16,11 @@ if TYPE_CHECKING:
 class ModelFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A model of the guest, as far as planning needs to know it."""
 
-    minimum_length: int
+    minimum_length: int = 1  # of a sequence
     iterations: int
     warmup: int
     parameters: int | None = None
+    data: dict[str, tuple[int, ...]] = {}  # its own batch shapes; empty: the grid's
 
 
 class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -32,6 +33,7 @@ class Preset(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     modes: tuple[Mode, ...]
     inputs: tuple[Input, ...]
     methods: tuple[Method, ...]
+    knobs: tuple[dict[str, str], ...] = ({},)  # each set makes its own cases
 
 
 class Grid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

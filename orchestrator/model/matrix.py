@@ -110,6 +110,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     cuda: Cuda | None = None  # None: there is no GPU build
     variables: dict[str, str] = {}  # of its workers, such as KERAS_BACKEND
     base_image: str | None = None  # for the CPU; None: the slim image of its Python
+    extra: tuple[str, ...] = ()  # packages added with --with
     lock: str | None = None  # the identifier whose locks it uses; a copy of a row shares them
     spec: str = ""  # how the command line or stackrace.toml asked for it; empty: the matrix did
 

@@ -3,18 +3,50 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Literal, get_args
 
 from orchestrator.errors import UsageError
 
-Api = Literal["keras", "tf.keras", "tf_keras"]
-Mode = Literal["graph", "eager"]
+Api = Literal["keras", "tf.keras", "tf_keras", "tf.python.keras"]
+Mode = Literal["graph", "eager", "run_eagerly"]
 Variant = Literal["cpu", "gpu"]
 Device = Literal["cpu", "gpu"]
 Backend = Literal["venv", "container", "existing"]
 Framework = Literal["tensorflow", "jax", "torch"]  # what computes: Keras 3 runs on any of them
-Input = Literal["numpy", "dataset"]
-Method = Literal["train_on_batch", "fit"]
+# `given`: as a workload file's own make_data returns it.
+Input = Literal[
+    "numpy",
+    "tensor",
+    "generator",
+    "sequence",
+    "dataset",
+    "dataset_cached",
+    "dataset_prefetch",
+    "given",
+]
+# `step`: a workload file's own. `life_cycle`: clear, build, fit ten steps, again and again.
+Method = Literal[
+    "train_on_batch",
+    "fit",
+    "custom_loop",
+    "custom_loop_function",
+    "step",
+    "test_on_batch",
+    "evaluate",
+    "predict",
+    "predict_on_batch",
+    "call",
+    "call_function",
+    "life_cycle",
+]
+# Methods that do the same work, each in its own way; only those are compared with each other.
+METHOD_GROUPS: tuple[tuple[Method, ...], ...] = (
+    ("train_on_batch", "fit", "custom_loop", "custom_loop_function"),
+    ("test_on_batch", "evaluate"),
+    ("predict", "predict_on_batch", "call", "call_function"),
+    ("step",),
+    ("life_cycle",),
+)
 
 Outcome = Literal[
     "ok",
@@ -29,18 +61,9 @@ Outcome = Literal[
 ]
 State = Literal["faster", "slower", "same", "unclear"]
 ContrastKind = Literal[
-    "as_installed", "version", "mode", "api", "input", "method", "device", "workload"
+    "as_installed", "version", "mode", "api", "workload", "input", "method", "knob", "device"
 ]
-# The workload file cannot vary within a run yet.
-CONTRASTS: tuple[ContrastKind, ...] = (
-    "as_installed",
-    "version",
-    "mode",
-    "api",
-    "input",
-    "method",
-    "device",
-)
+CONTRASTS: tuple[ContrastKind, ...] = get_args(ContrastKind)
 
 FRAMEWORKS: dict[Framework, str] = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 

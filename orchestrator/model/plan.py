@@ -29,7 +29,20 @@ class PlannedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
     backend: Backend = "venv"
     source: str = ""  # the interpreter or the image that the user named
     image_digest: str | None = None
+    extra: tuple[str, ...] = ()  # packages added with --with
     slow_start: bool = False  # its GPU code has to be compiled for this GPU in the first call
+
+
+class PlannedWorkload(msgspec.Struct, frozen=True, kw_only=True):
+    """A user's own model: a file, or a folder with `workload.py` in it, copied into the run folder.
+
+    `entry`: the file to import, below `workloads/<name>/` of the run folder. `digest`: sha256 over
+    the names and bytes of all its files, in order.
+    """
+
+    name: str
+    entry: str
+    digest: str
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,6 +89,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     environments: tuple[PlannedEnvironment, ...]
     cases: tuple[Case, ...]
     blocks: tuple[Block, ...]
+    workloads: tuple[PlannedWorkload, ...] = ()
+    profiles: tuple[Job, ...] = ()  # profiled, not timed: after the rounds, one a cell, round 0
 
     @property
     def jobs(self) -> tuple[Job, ...]:

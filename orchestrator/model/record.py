@@ -28,6 +28,16 @@ class Load(msgspec.Struct, frozen=True, kw_only=True):
     cpu_mhz: float | None = None
 
 
+class Control(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds that a fixed piece of work took on the host, just before and just after the job.
+
+    It is the same work on the same interpreter for every job: when it changes, so did the machine.
+    """
+
+    before_s: float
+    after_s: float
+
+
 class Host(msgspec.Struct, frozen=True, kw_only=True):
     """The machine. Facts without a fixed place stand in `facts`."""
 
@@ -65,6 +75,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     host: Host
     before: Load | None = None
     after: Load | None = None
+    control: Control | None = None
     guest_digest: str
     lock_digest: str
     image_digest: str | None = None

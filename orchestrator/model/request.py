@@ -28,6 +28,15 @@ class Seeds(msgspec.Struct, frozen=True, kw_only=True):
     tensorflow: int = 3
 
 
+class SweepCell(msgspec.Struct, frozen=True, kw_only=True):
+    """One combination of a sweep: it runs for two iterations, or says why not."""
+
+    model: str = "tiny"
+    input: Input
+    method: Method
+    knobs: dict[str, str] = {}
+
+
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     """What one worker process is to do.
 
@@ -36,10 +45,13 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     `describe` reports what is in an environment that somebody else made: the versions of whatever
     framework is there, and in `metadata.apis` the version of each api's Keras; it needs only
     `environment`, and trains one step with each api that it found.
+    `profile` runs a cell under a profiler instead of the clock: its times are never a measurement.
+    `sweep` runs each of `cells` for two iterations in this one process, at the request's api and
+    mode, and reports each one's outcome.
     """
 
     schema: Literal["stackrace.request/1"] = REQUEST_SCHEMA
-    action: Literal["measure", "probe", "describe"]
+    action: Literal["measure", "probe", "describe", "profile", "sweep"]
     environment: str
     expected: Expected = Expected()
     api: Api = "tf.keras"
@@ -52,6 +64,9 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     method: Method = "train_on_batch"
     device: Device = "cpu"
     knobs: dict[str, str] = {}
+    workload: str = ""  # path of the user's own file; empty: a model of the guest's
+    cells: tuple[SweepCell, ...] = ()
+    trace_folder: str = ""  # where a profile leaves the framework's own trace; empty: nowhere
     parameters: int | None = None
     iterations: int = 1
     minimum_iterations: int = 3

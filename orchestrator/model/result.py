@@ -50,10 +50,59 @@ class Iterations(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outputs(msgspec.Struct, frozen=True, kw_only=True):
-    """What the trained model computes on the first batch: digest of the bytes, and a summary."""
+    """What a model computes on the first batch, dropout off.
+
+    `digest`: of the float32 bytes. `values`: the first 64 of them, flattened; `half`: it computed
+    in half precision.
+    """
 
     digest: str | None = None
     summary: dict[str, float | None] = {}
+    values: tuple[float | None, ...] = ()
+    half: bool = False
+
+
+class ProfiledFunction(msgspec.Struct, frozen=True, kw_only=True):
+    """One function of a profile. Seconds in itself, and with everything that it called."""
+
+    name: str  # training_arrays.py:fit_loop
+    calls: int
+    own_s: float
+    total_s: float
+    root: Literal["build", "data", "training", "other"]  # whose share it counts to
+
+
+class Profile(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the time of a run goes, in % of the run without build, as the origin has it.
+
+    `data + training + other + unattributed` = 100 +- 1. Build is what happens before the steady
+    state, in % of the same whole, so it may exceed 100. Afterwards time counts exclusively to the
+    root that it was called from; unattributed is what no Python function accounts for: threads of
+    C++, kernels.
+    """
+
+    run_s: float  # the whole without build
+    iterations: int
+    build: float
+    data: float
+    training: float
+    other: float
+    unattributed: float
+    functions: tuple[ProfiledFunction, ...] = ()  # the top ones, by own_s
+    trace: str | None = None  # the framework's own, below profiles/<key>.<attempt>/
+    notes: tuple[str, ...] = ()
+
+
+class Swept(msgspec.Struct, frozen=True, kw_only=True):
+    """What became of one combination of a sweep, in the order of the request's `cells`."""
+
+    model: str
+    input: str
+    method: str
+    knobs: dict[str, str] = {}
+    outcome: Outcome
+    failure: Failure | None = None
+    executed_as: str | None = None
 
 
 class Proof(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,14 +129,19 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     iterations: Iterations | None = None
     rss_bytes: tuple[int, ...] = ()  # before, every tenth iteration, after
     losses: tuple[float | None, ...] = ()
-    outputs: Outputs | None = None
+    outputs_before: Outputs | None = None  # untrained; with the knob weights=same
+    outputs: Outputs | None = None  # trained
     parameters: int | None = None
     dtype: str | None = None
-    traces: int | None = None
+    traces: int | None = None  # how often a step was made into a graph, in the whole process
+    retraces: int | None = None  # how often of these in the timed iterations
+    kernel: str | None = None  # of a recurrent layer: which implementation ran
     executed_as: Literal["session", "function", "op by op"] | None = None
     training_loop: str | None = None
     data_adapter: str | None = None
     proof: Proof | None = None
+    profile: Profile | None = None
+    sweep: tuple[Swept, ...] = ()
     diagnostics: dict[str, Any] = {}  # step_s: per-step callback times; calls: what was observed
     nulls: dict[str, str] = {}  # field -> why a number in it is null
     metadata: dict[str, Any] = {}
