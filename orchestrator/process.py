@@ -1,4 +1,4 @@
-"""The only door to other processes: tools that prepare, and workers that measure.
+"""The only door to other processes: tools that prepare, workers that measure, a companion.
 
 Every child leads a session of its own, so that a Ctrl-C in the terminal reaches the host alone and
 the host ends the whole tree in order: interrupt, terminate, kill.
@@ -169,6 +169,42 @@ def run_worker(
     )
 
 
+class Companion:
+    """A small program of ours that answers a line with a line, and does not outlive the host.
+
+    While nobody asks, it waits in a blocking read of its standard input, and costs nothing.
+    """
+
+    def __init__(self, code: str) -> None:
+        """Start `code` in this interpreter, isolated. Raises OSError when that cannot be."""
+        words, pipe = [sys.executable, "-I", "-S", "-c", code], subprocess.PIPE
+        self._child = _start_tool(words, env={}, cwd=None, log=subprocess.DEVNULL, stdin=pipe)
+
+    def ask(self, line: bytes, *, timeout_s: float) -> bytes | None:
+        """Its answer; None when it has none within that time, after which it has none ever."""
+        ask, answers = self._child.process.stdin, self._child.process.stdout
+        if ask is None or answers is None or ask.closed:
+            return None
+        poll = select.poll()
+        poll.register(answers, select.POLLIN)
+        try:
+            ask.write(line + b"\n")
+            ask.flush()
+            answer: bytes = answers.readline() if poll.poll(timeout_s * 1000) else b""
+        except OSError:
+            answer = b""
+        if not answer:
+            self.close()
+        return answer or None
+
+    def close(self) -> None:
+        """End it."""
+        if self._child.process.stdin is not None:
+            with suppress(OSError):  # it died with a question unread
+                self._child.process.stdin.close()
+        _end(self._child)
+
+
 def stop_all() -> None:
     """End every child, and let no other one start: for a host that is being interrupted.
 
@@ -188,7 +224,12 @@ def stop_all() -> None:
 
 
 def _start_tool(
-    words: list[str], *, env: Mapping[str, str], cwd: Path | None, log: IO[bytes]
+    words: list[str],
+    *,
+    env: Mapping[str, str],
+    cwd: Path | None,
+    log: int | IO[bytes],
+    stdin: int = subprocess.DEVNULL,
 ) -> _Child:
     """Start a tool that does not outlive the host; a worker sees to that itself."""
     said, say = os.pipe()
@@ -198,6 +239,7 @@ def _start_tool(
                 [sys.executable, "-I", "-S", "-c", _FOLLOWER, str(os.getpid()), str(say), *words],
                 env=env,
                 cwd=cwd,
+                stdin=stdin,
                 stdout=subprocess.PIPE,
                 stderr=log,
                 descriptors=(say,),
@@ -222,6 +264,7 @@ def _start(
     cwd: Path | None,
     stdout: int | IO[bytes],
     stderr: int | IO[bytes],
+    stdin: int = subprocess.DEVNULL,
     descriptors: Sequence[int] = (),
 ) -> _Child:
     mark = uuid4().hex
@@ -233,7 +276,7 @@ def _start(
                 words,
                 env={**env, MARK: mark},
                 cwd=cwd,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
                 start_new_session=True,

@@ -9,7 +9,7 @@ import msgspec
 
 from orchestrator.errors import InputError
 from orchestrator.model import codec
-from orchestrator.model.record import RECORD_SCHEMA, Host, Instant, Load, Record
+from orchestrator.model.record import RECORD_SCHEMA, Control, Host, Instant, Load, Record
 from orchestrator.model.result import RESULT_SCHEMA, Failure, Proof, Result
 
 if TYPE_CHECKING:
@@ -70,8 +70,12 @@ def make(
     before: Load,
     after: Load,
     engine: Mapping[str, Any],
+    control: Control | None = None,
 ) -> Record:
-    """What the process did, and what that means. `engine`: where and how it was started."""
+    """What the process did, and what that means.
+
+    `engine`: where and how it was started. `control`: how fast the host was around it.
+    """
     limits = plan.limits_of(job.arm.environment, case.device)
     outcome, failure, result = _judge(execution, limits)
     if outcome == "ok" and result is not None and case.device == "gpu":
@@ -96,6 +100,7 @@ def make(
         last_phase=execution.last_phase,
         before=before,
         after=after,
+        control=control,
         image_digest=planned.image_digest,
         engine=facts,
     )
