@@ -9,6 +9,7 @@ from workloads import (
     frameworks,
     inputs,
     kerases,
+    knobs,
     methods,
     models,
     proofs,
@@ -83,15 +84,16 @@ def measure(loaded, request, phases, result):
     """Time one cell, and leave what it took to trust the number."""
     (backend,) = loaded
     frameworks.check_versions(backend, request.expected)
+    turned = knobs.of(request)
+    knobs.after_import(backend, turned)
     result["metadata"] = backend.describe()
     with phases.timed("data"):
         backend.seed(request.seeds)
-        feed = inputs.make(backend, request)
+        feed = inputs.make(backend, request, turned)
     with phases.timed("build"):
-        optimizer = backend.adam(models.LEARNING_RATE)
-        model = models.MODELS[request.model](backend.keras, request.batch_shape, optimizer)
+        model = models.build(backend, request, turned, feed.batch_shape)
     _check(backend, model, request, result)
-    method = methods.bind(backend, model, feed, request)
+    method = methods.bind(backend, model, feed, request, turned)
     with phases.timed("first_call"):
         method.once()
     start = perf_counter()

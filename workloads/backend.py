@@ -59,6 +59,19 @@ class Backend:
         """
         raise NotImplementedError
 
+    def check_onednn(self):
+        """Stopped (`unsupported`) where TensorFlow's oneDNN kernels cannot be chosen."""
+        raise NotImplementedError
+
+    def set_threads(self, number):
+        """Let the framework use so many threads within and between operations."""
+        raise NotImplementedError
+
+    def set_precision(self, name):
+        """Have models compute in this precision: Stopped (`unsupported`) where they cannot."""
+        if name != "float32":
+            raise NotImplementedError
+
     def adam(self, rate):
         """Return the optimizer of all models."""
         # By position: old versions call the learning rate `lr`, new ones `learning_rate`.

@@ -37,13 +37,20 @@ class Feed(NamedTuple):
     dataset: Any = None
     tensors: Any = None
 
+    @property
+    def batch_shape(self):
+        """Shape of a batch's x; a dict of shapes for a dict of inputs."""
+        x = self.first.x
+        return {name: item.shape for name, item in x.items()} if isinstance(x, dict) else x.shape
 
-def make(backend, request) -> Feed:
-    """Draw the data that the request names.
+
+def make(backend, request, knobs, arrays=None) -> Feed:
+    """Draw the data that the request names, or take `arrays`: what a user's make_data returned.
 
     A dataset is made before the model: in TensorFlow 2's graph mode a session that ran between a
     model's forward and backward half cannot be extended with the latter.
     """
+    del knobs, arrays
     if request.input == "numpy":
         return Feed(one_batch(request.batch_shape))
     batches = many_batches(request.batch_shape, request.batches)

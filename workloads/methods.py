@@ -8,14 +8,25 @@ class Method(NamedTuple):
 
     call: Callable[..., Any]
     in_steps: bool = False
+    batches: int = 1  # that one call goes through, unless it is `in_steps`
+    group: str = "training"  # or testing, inference, step, life_cycle
+
+    @property
+    def has_loss(self) -> bool:
+        """Whether what it returns holds a loss: see loss_of()."""
+        return self.group != "inference"
 
     def once(self):
         """Run one iteration, whichever form the method has."""
         return self.call(1) if self.in_steps else self.call()
 
 
-def bind(backend, model, feed, request) -> Method:
-    """Return the method that the request names, bound to its model and data."""
+def bind(backend, model, feed, request, knobs, step=None) -> Method:
+    """Return the method that the request names, bound to its model and data.
+
+    `step`: a user's own step(model, batch), for the method of that name.
+    """
+    del knobs, step
     if request.method == "fit":
         return _fit(backend, model, feed, request.input)
     if request.input == "numpy":

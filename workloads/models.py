@@ -67,3 +67,14 @@ def _compiled(keras, inputs, outputs, optimizer):
 
 
 MODELS = {"tiny": tiny, "small": small, "medium": medium, "large": large}
+
+
+def build(backend, request, knobs, batch_shape, make=None):
+    """Build the model that the request names, compiled as the knobs say, for such batches.
+
+    `make`: a user's own build_model(keras, batch_shape), instead of one of these.
+    """
+    del knobs
+    if make is not None:
+        return make(backend.keras, batch_shape)
+    return MODELS[request.model](backend.keras, batch_shape, backend.adam(LEARNING_RATE))

@@ -8,7 +8,7 @@ import traceback
 from contextlib import contextmanager
 from time import perf_counter
 
-from workloads import fingerprint, models, protocol, refusals
+from workloads import fingerprint, knobs, models, protocol, refusals
 
 _PR_SET_PDEATHSIG = 1
 _SIGKILL = 9
@@ -60,6 +60,7 @@ def _work(request_path, result):
         raise protocol.malformed(
             f"model {request.model!r} is not one of {', '.join(models.MODELS)}"
         )
+    knobs.before_import(request)
     if request.host_on_stdin:
         threading.Thread(target=_die_with_stdin, daemon=True).start()
     phases = Phases(request.phase_path)
