@@ -32,6 +32,9 @@ CALLS_AT_LEAST = 5  # a warm-up, three timed, and the outputs
 
 
 FORMS: tuple[tuple[Api, Mode], ...] = tuple(itertools.product(get_args(Api), get_args(Mode)))
+# `given` and `step` are what a workload file brings: no model of the guest has them.
+INPUTS: tuple[Input, ...] = tuple(word for word in get_args(Input) if word != "given")
+METHODS: tuple[Method, ...] = tuple(word for word in get_args(Method) if word != "step")
 
 
 def load(presets: Mapping[str, Preset] = MappingProxyType({})) -> Grid:
@@ -94,7 +97,7 @@ def select(
     nothing, with the reason.
     """
     every = [case.name for case in cases(grid)]
-    near = [case.name for case in _cases(grid, chosen.sizes, get_args(Input), get_args(Method))]
+    near = [case.name for case in _cases(grid, chosen.sizes, INPUTS, METHODS)]
     own = [case.name for case in _cases(grid, chosen.sizes, chosen.inputs, chosen.methods)]
     picked = _pick(case_globs, [near, every], lambda glob: _no_case(grid, glob, every)) or {*own}
     forms = [f"{api}/{mode}" for api, mode in existing]
@@ -120,7 +123,7 @@ def select(
 def cases(grid: Grid) -> tuple[Case, ...]:
     """Every case that exists."""
     sizes = [size for size in _pairs(grid) if _shortfall(grid, size) is None]
-    return _cases(grid, sizes, get_args(Input), get_args(Method))
+    return _cases(grid, sizes, INPUTS, METHODS)
 
 
 def estimate_s(grid: Grid, selection: Selection, *, environments: int, limits: Limits) -> float:

@@ -114,7 +114,9 @@ def test_list_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
         assert word in shown
     for case in cases:
         assert {case.size, case.input, case.method} <= set(re.findall(r"[\w-]+", shown))
-    assert len(cases) == len({case.size for case in cases}) * 2 * 2  # so axes say it all
+    # So the axes say it all.
+    sizes = {case.size for case in cases}
+    assert len(cases) == len(sizes) * len(grid.INPUTS) * len(grid.METHODS)
     assert max(map(len, shown.splitlines())) <= 100
 
 

@@ -54,7 +54,7 @@ def test_origins_iterations_and_shapes() -> None:
 def test_glob_keeps_to_the_presets_sizes() -> None:
     """A glob picks among every case of the preset's sizes, other inputs and methods too."""
     chosen = select("quick", case_globs=["*/fit"])
-    assert ["small-small/numpy/fit", "small-small/dataset/fit"] == [
+    assert [f"small-small/{given}/fit" for given in grid.INPUTS] == [
         case.name for case in chosen.cases
     ]
 
@@ -63,16 +63,25 @@ def test_glob_may_name_another_size() -> None:
     """A glob that names no case of the preset's sizes picks from the whole grid."""
     chosen = select("quick", case_globs=["tiny-tiny/dataset/*", "medium-small/numpy/fit"])
     assert [
-        "tiny-tiny/dataset/train_on_batch",
-        "tiny-tiny/dataset/fit",
+        *(f"tiny-tiny/dataset/{method}" for method in grid.METHODS),
         "medium-small/numpy/fit",
     ] == [case.name for case in chosen.cases]
 
 
 def test_arm_globs_pick_among_all_arms() -> None:
     """An arm glob is not limited to the preset's api."""
-    assert len(select("smoke", arm_globs=["*"]).forms) == 6
-    assert (("keras", "graph"), ("keras", "eager")) == select("smoke", arm_globs=["keras/*"]).forms
+    assert grid.FORMS == select("smoke", arm_globs=["*"]).forms
+    assert (("keras", "graph"), ("keras", "eager")) == select(
+        "smoke", arm_globs=["keras/graph", "keras/eager"]
+    ).forms
+
+
+def test_what_a_workload_file_brings_is_no_case_of_the_grid() -> None:
+    """`given` data and a `step` of its own exist for a user's file alone."""
+    cases = grid.cases(grid.load())
+    assert not {"given", "step"} & {word for case in cases for word in (case.input, case.method)}
+    with pytest.raises(UsageError, match="No case matches"):
+        select("quick", case_globs=["small-small/given/fit"])
 
 
 def test_an_environment_without_the_presets_apis_runs_in_its_own() -> None:
