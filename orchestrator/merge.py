@@ -306,9 +306,10 @@ def _rows(plan: Plan, records: Sequence[Record]) -> Iterable[_Row]:
     environments = {item.identifier: item for item in plan.environments}
     cases = {case.name: case for case in plan.cases}
     place = {case.name: number for number, case in enumerate(plan.cases)}
+    files = [workload.name for workload in plan.workloads]
     for block in sorted(plan.blocks, key=lambda block: (block.round, place[block.case])):
         counting = attempts.counting_attempt(block, by_key)
-        jobs = sorted(block.jobs, key=lambda job: _rank(job.arm, list(environments)))
+        jobs = sorted(block.jobs, key=lambda job: _rank(job.arm, list(environments), files))
         for job, record, counts in _fates(jobs, by_key, counting):
             yield _Row(
                 run_id=plan.run_id,
@@ -323,10 +324,13 @@ def _rows(plan: Plan, records: Sequence[Record]) -> Iterable[_Row]:
             )
 
 
-def _rank(arm: Arm, environments: Sequence[str]) -> tuple[int, bool, bool, str]:
+def _rank(
+    arm: Arm, environments: Sequence[str], files: Sequence[str]
+) -> tuple[int, bool, bool, int, str]:
     """Where people look for an arm: the plan's order is random."""
+    file = files.index(arm.workload) if arm.workload in files else len(files)
     place = environments.index(arm.environment)
-    return place, arm.api != "tf.keras", arm.mode != "graph", arm.workload or ""
+    return place, arm.api != "tf.keras", arm.mode != "graph", file, arm.workload or ""
 
 
 def _fates(
