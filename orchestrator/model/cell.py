@@ -53,3 +53,9 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
         device = "" if self.device == "cpu" else f"@{self.device}"
         knobs = "".join(f"+{key}={value}" for key, value in sorted(self.knobs.items()))
         return f"{self.size}/{self.input}/{self.method}{device}{knobs}"
+
+
+def split_knobs(text: str) -> dict[str, str]:
+    """`{"batch_size": "64", "threads": "1"}` of `batch_size=64+threads=1`; empty for none."""
+    parts = (part.partition("=") for part in text.split("+") if part)
+    return {name: value for name, _, value in parts}

@@ -45,6 +45,8 @@ class Contrast(msgspec.Struct, frozen=True, kw_only=True):
     q: float | None = None
     state: State | None = None
     reason: str | None = None
+    knob: str = ""  # of the kind `knob`: which one differs
+    paths: dict[str, tuple[str, str]] = {}  # what ran differently: candidate's way, reference's way
     notes: tuple[str, ...] = ()  # `indicative: 6 iterations`, `confounded: Python`
     origin_percent: float | None = None  # (1 - longer / shorter) * 100, + when the newer is faster
 

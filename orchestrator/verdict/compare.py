@@ -7,17 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from packaging.version import Version
 
-from orchestrator.model import phrases
-from orchestrator.model.comparison import (
-    BETWEEN_ARMS,
-    ENOUGH_BLOCKS,
-    Comparison,
-    Contrast,
-    Gap,
-    Side,
-)
-from orchestrator.verdict import intervals, judge
-from orchestrator.verdict.cells import read
+from orchestrator.model.comparison import BETWEEN_ARMS, ENOUGH_BLOCKS, Comparison, Contrast
+from orchestrator.paired import blocks, intervals
+from orchestrator.paired.cells import read
+from orchestrator.verdict import account, judge, outputs, paths
 from orchestrator.verdict.contrasts import check_reference, pairings
 
 if TYPE_CHECKING:
@@ -26,8 +19,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
+    from orchestrator.model.comparison import Gap, Side
     from orchestrator.model.names import ContrastKind
-    from orchestrator.verdict.cells import Cells
+    from orchestrator.paired.cells import Cells
     from orchestrator.verdict.contrasts import Pairing
 
 
@@ -50,9 +44,9 @@ def compare(
     cells = read(frame)
     reference = check_reference(cells, environments, reference)
     pairs = pairings(cells, environments=environments, reference=reference, kinds=kinds)
-    gaps = _gaps(frame)
+    gaps = account.gaps(frame)
     judged = _Judged(cells, pairs, threshold=threshold, alpha=alpha)
-    sides = _sides(cells)
+    sides = account.sides(cells)
     spreads = [side.spread for side in sides if side.spread is not None]
     return Comparison(
         run_ids=tuple(frame["run_id"].drop_duplicates()),
@@ -63,9 +57,9 @@ def compare(
         gaps=gaps,
         detectable=judged.detectable(),
         spread=(min(spreads), max(spreads)) if spreads else None,
-        jobs=_jobs(frame),
+        jobs=account.jobs(frame),
         measuring_s=float((frame["ended_s"] - frame["started_s"]).sum()),
-        warnings=_warnings(frame),
+        warnings=account.warnings(frame),
         cells=tuple(sides),
     )
 
@@ -79,12 +73,17 @@ class _Judged:
         self.cells, self.pairs, self.threshold, self.alpha = cells, pairs, threshold, alpha
         candidates = np.array([pair.candidate for pair in pairs], dtype=np.intp)
         references = np.array([pair.reference for pair in pairs], dtype=np.intp)
-        self.paired = judge.valid_pairs(cells, candidates, references)
+        self.paired = blocks.valid_pairs(cells, candidates, references)
         ratios = cells.log_s[candidates] - cells.log_s[references]
         self.found = intervals.estimate(np.where(self.paired, ratios, np.nan), alpha=alpha)
-        apart = judge.apart(cells, candidates, references)
+        apart = blocks.apart(cells, candidates, references)
         first, alike = _questions(pairs)
-        self.tested = (self.found.pairs >= ENOUGH_BLOCKS) & ~apart & first
+        self.agreed = [
+            outputs.agreement(cells, pair, paired)
+            for pair, paired in zip(pairs, self.paired, strict=True)
+        ]
+        same = np.array([found.different is None for found in self.agreed], dtype=bool)
+        self.tested = (self.found.pairs >= ENOUGH_BLOCKS) & ~apart & same & first
         families = [pair.family for pair in pairs]
         self.q = intervals.corrected(self.found.p, families, self.tested)[alike]
 
@@ -118,9 +117,13 @@ class _Judged:
         count, ratio = int(self.found.pairs[number]), _number(self.found.ratio[number])
         low, high = _number(self.found.low[number]), _number(self.found.high[number])
         q = _number(self.q[number])
+        agreed, paired = self.agreed[number], self.paired[number]
+        differing = paths.differing(self.cells, pair, paired)
         state, reason = None, None
         if ratio is None:
             reason = _no_number((candidate, reference), gaps, unit)
+        elif agreed.different:
+            reason = agreed.different
         elif low is not None and high is not None and q is not None:
             state, reason = judge.state(
                 low=low, high=high, q=q, threshold=self.threshold, alpha=self.alpha
@@ -140,7 +143,13 @@ class _Judged:
             q=q,
             state=state,
             reason=reason,
-            notes=judge.notes(self.cells, pair, self.paired[number], unit),
+            knob=pair.knob,
+            paths=differing,
+            notes=(
+                *judge.notes(self.cells, pair, paired, unit),
+                *paths.notes(self.cells, pair, differing),
+                *([agreed.unknown] if agreed.unknown else []),
+            ),
             origin_percent=_origin_percent(self.cells, pair, candidate, reference),
         )
 
@@ -160,33 +169,6 @@ def _questions(pairs: Sequence[Pairing]) -> tuple[NDArray[np.bool_], NDArray[np.
 def _number(value: float) -> float | None:
     """None where there is no finite number: JSON has no other way to say it."""
     return float(value) if np.isfinite(value) else None
-
-
-def _sides(cells: Cells) -> list[Side]:
-    """Every cell's median and variation over its processes."""
-    measured = cells.measured
-    count = measured.sum(axis=1)
-    some = np.maximum(count, 1)
-    ranked = np.sort(cells.log_s, axis=1)  # NaN last
-    rows = np.arange(len(count))
-    middle = np.exp(ranked[rows, (some - 1) // 2]) / 2 + np.exp(ranked[rows, some // 2]) / 2
-    # Relative to the longest, so that no square of an absurd time overflows.
-    filled = np.where(measured, cells.log_s, -np.inf)
-    longest = np.where(count, filled.max(axis=1, initial=-np.inf), 0.0)
-    relative = np.exp(filled - longest[:, None])
-    mean = relative.sum(axis=1) / some
-    squares = np.where(measured, (relative - mean[:, None]) ** 2, 0.0).sum(axis=1)
-    spread = np.sqrt(squares / np.maximum(count - 1, 1)) / np.where(count, mean, 1.0)
-    return [
-        Side(
-            arm=cells.arms[cell],
-            case=cells.cases[cell],
-            seconds=_number(middle[cell]),
-            processes=int(count[cell]),
-            spread=float(spread[cell]) if count[cell] > 1 else None,
-        )
-        for cell in range(len(count))
-    ]
 
 
 def _no_number(sides: tuple[Side, Side], gaps: Mapping[tuple[str, str], Gap], unit: str) -> str:
@@ -212,7 +194,10 @@ def _origin_percent(cells: Cells, pair: Pairing, candidate: Side, reference: Sid
     magnitude = (max(ratio, 1 / ratio) - 1) * 100
     candidate_wins = ratio < 1
     if pair.kind == "mode":
-        expected_wins = candidate_wins == (cells.keys[pair.candidate].mode == "graph")
+        modes = [cells.keys[cell].mode for cell in (pair.candidate, pair.reference)]
+        if "graph" not in modes:
+            return None
+        expected_wins = candidate_wins == (modes[0] == "graph")
     else:
         ages = [_age(cells, cell) for cell in (pair.candidate, pair.reference)]
         if ages[0] is None or ages[1] is None:
@@ -225,58 +210,3 @@ def _age(cells: Cells, cell: int) -> tuple[Version, Version] | None:
     """Versions of TensorFlow and of the `keras` package, which 2.5 does not have."""
     tensorflow, keras = cells.version[cell]
     return (Version(tensorflow), Version(keras or "0")) if tensorflow else None
-
-
-def _gaps(frame: pd.DataFrame) -> tuple[Gap, ...]:
-    """Cells without a single number, with each cause once; the log has the rest of a message."""
-    counting = frame[frame["counts"].to_numpy(dtype=bool)]
-    numbers = counting.groupby(["arm", "case"], sort=False)["median_s"].transform("count")
-    empty = counting[(numbers == 0).to_numpy(dtype=bool)]
-    causes = empty.groupby(
-        ["arm", "case", "outcome", "failure_kind"], sort=False, dropna=False, as_index=False
-    ).agg(reason=("reason", "first"), jobs=("key", "size"))
-    return tuple(
-        Gap(
-            arm=str(arm),
-            case=str(case),
-            outcome=str(outcome),
-            reason=phrases.first_line(reason),
-            jobs=int(jobs),
-        )
-        for arm, case, outcome, reason, jobs in zip(
-            causes["arm"],
-            causes["case"],
-            causes["outcome"],
-            causes["reason"],
-            causes["jobs"],
-            strict=True,
-        )
-    )
-
-
-def _jobs(frame: pd.DataFrame) -> dict[str, int]:
-    counts = frame["counts"].to_numpy(dtype=bool)
-    outcomes = frame["outcome"][counts].value_counts(sort=False)
-    return {
-        "planned": int(counts.sum()),
-        "missing": 0,
-        "superseded": int((~counts).sum()),
-        **{str(outcome): int(number) for outcome, number in outcomes.items()},
-    }
-
-
-def _warnings(frame: pd.DataFrame) -> tuple[str, ...]:
-    found = []
-    hosts = frame[["machine", "node"]].dropna().drop_duplicates()
-    if len(hosts) > 1:
-        names = ", ".join(sorted(set(hosts["node"])))
-        found.append(
-            f"measured on {len(hosts)} machines ({names}); only processes of one machine are paired"
-        )
-    locks = frame.groupby("environment", sort=False)["lock_digest"].nunique()
-    found += [
-        f"{environment} had {number} different locks in these runs"
-        for environment, number in locks.items()
-        if number > 1
-    ]
-    return tuple(found)

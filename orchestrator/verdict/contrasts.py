@@ -6,21 +6,28 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, get_args
 
 from orchestrator.errors import UsageError, nearest
+from orchestrator.model.cell import split_knobs
 from orchestrator.model.comparison import BETWEEN_ARMS
-from orchestrator.model.names import ContrastKind
+from orchestrator.model.names import METHOD_GROUPS, Api, ContrastKind, Device, Input, Method, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
-    from orchestrator.verdict.cells import Cells, Key
+    from orchestrator.paired.cells import Cells, Key
 
-# Kinds that change one part of a cell: the part, its value in the reference, in the candidate.
-SWAPS: Final[Mapping[ContrastKind, tuple[str, str, str]]] = {
-    "mode": ("mode", "graph", "eager"),
-    "api": ("api", "tf.keras", "keras"),
-    "input": ("input", "numpy", "dataset"),
-    "method": ("method", "train_on_batch", "fit"),
-    "device": ("device", "cpu", "gpu"),
+# Kinds whose two cells differ in the part of that name, and the order in which its values are
+# looked through for the reference: the first that is there. Values without an order keep theirs.
+ORDERS: Final[Mapping[ContrastKind, tuple[str, ...]]] = {
+    "mode": get_args(Mode),
+    "api": ("tf.keras", *(api for api in get_args(Api) if api != "tf.keras")),
+    "workload": (),
+    "input": get_args(Input),
+    "method": get_args(Method),
+    "device": get_args(Device),
+}
+# Methods do the same work only within their group.
+_GROUPS: Final[Mapping[str, str]] = {
+    method: group[0] for group in METHOD_GROUPS for method in group
 }
 # The same cells as installed and at equal mode answer one question, so they share one correction.
 FAMILIES: Final[Mapping[ContrastKind, str]] = {"as_installed": "version"}
@@ -33,6 +40,7 @@ class Pairing:
     kind: ContrastKind
     candidate: int
     reference: int
+    knob: str = ""  # of the kind `knob`: which one
 
     @property
     def family(self) -> str:
@@ -73,14 +81,20 @@ def pairings(
         found = [
             *_as_installed(cells, place, reference, others),
             *_versions(place, reference, others),
-            *_workloads(place),
-            *(pair for kind in SWAPS for pair in _swapped(place, kind)),
+            *(pair for kind in ORDERS for pair in _swapped(place, kind)),
+            *_knobs(place),
         ]
     else:
         # Every other arm is then compared with that one, and in no other way.
         found = [
             *_against_arm(cells, reference),
-            *(pair for kind in SWAPS if kind not in BETWEEN_ARMS for pair in _swapped(place, kind)),
+            *(
+                pair
+                for kind in ORDERS
+                if kind not in BETWEEN_ARMS
+                for pair in _swapped(place, kind)
+            ),
+            *_knobs(place),
         ]
     order = get_args(ContrastKind)
     found.sort(key=lambda pair: order.index(pair.kind))
@@ -117,23 +131,35 @@ def _versions(place: Mapping[Key, int], reference: str, others: Sequence[str]) -
                 yield Pairing(kind="version", candidate=candidate, reference=cell)
 
 
-def _workloads(place: Mapping[Key, int]) -> Iterator[Pairing]:
-    """Every other workload file against the first one."""
-    files = list(dict.fromkeys(key.workload for key in place))
-    for key, cell in place.items():
-        for other in files[1:]:
-            candidate = place.get(key._replace(workload=other))
-            if key.workload == files[0] and candidate is not None:
-                yield Pairing(kind="workload", candidate=candidate, reference=cell)
-
-
 def _swapped(place: Mapping[Key, int], kind: ContrastKind) -> Iterator[Pairing]:
-    part, of_reference, of_candidate = SWAPS[kind]
-    for key, cell in place.items():
-        if getattr(key, part) == of_reference:
-            candidate = place.get(key._replace(**{part: of_candidate}))
-            if candidate is not None:
-                yield Pairing(kind=kind, candidate=candidate, reference=cell)
+    """Among cells that differ in this part alone, every other one against the first."""
+    values = dict.fromkeys((*ORDERS[kind], *(getattr(key, kind) for key in place)))
+    rank = {value: number for number, value in enumerate(values)}
+    groups: dict[Key, list[Key]] = {}
+    for key in place:
+        same: dict[str, str] = {kind: _GROUPS[key.method] if kind == "method" else ""}
+        groups.setdefault(key._replace(**same), []).append(key)
+    for members in groups.values():
+        reference, *others = sorted(members, key=lambda key: rank[getattr(key, kind)])
+        for key in others:
+            yield Pairing(kind=kind, candidate=place[key], reference=place[reference])
+
+
+def _knobs(place: Mapping[Key, int]) -> Iterator[Pairing]:
+    """Among cells whose knobs differ in one alone: all against that without it, or the first."""
+    turned = {key: split_knobs(key.knobs) for key in place}
+    names = dict.fromkeys(name for knobs in turned.values() for name in knobs)
+    for name in names:
+        groups: dict[tuple[Key, tuple[tuple[str, str], ...]], list[Key]] = {}
+        for key, knobs in turned.items():
+            others = tuple(item for item in knobs.items() if item[0] != name)
+            groups.setdefault((key._replace(knobs=""), others), []).append(key)
+        for members in groups.values():
+            reference, *further = sorted(members, key=lambda key: name in turned[key])
+            for key in further:
+                yield Pairing(
+                    kind="knob", candidate=place[key], reference=place[reference], knob=name
+                )
 
 
 def _against_arm(cells: Cells, reference: str) -> Iterator[Pairing]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from orchestrator.model.names import State
-    from orchestrator.verdict.cells import Cells
+    from orchestrator.paired.cells import Cells
     from orchestrator.verdict.contrasts import Pairing
 
 ENOUGH_ITERATIONS: Final = 10
@@ -70,52 +70,6 @@ def too_few(pairs: int, unit: str) -> str | None:
     return f"indicative: {phrases.count(pairs, unit)}, a verdict needs {ENOUGH_BLOCKS}"
 
 
-def apart(
-    cells: Cells, candidates: NDArray[np.intp], references: NDArray[np.intp]
-) -> NDArray[np.bool_]:
-    """Which contrasts were not interleaved: all of one arm started before all of the other.
-
-    Looked at on every machine of every run by its own clock, and over everything by the calendar.
-    """
-    paired = valid_pairs(cells, candidates, references)
-    found = _separate(cells.started_wall_s, candidates, references, paired)
-    for host in np.unique(cells.host[cells.host >= 0]):
-        here = paired & (cells.host[candidates] == host)
-        found |= _separate(cells.started_s, candidates, references, here)
-    return found
-
-
-def valid_pairs(
-    cells: Cells, candidates: NDArray[np.intp], references: NDArray[np.intp]
-) -> NDArray[np.bool_]:
-    """(contrasts, rounds): both processes have a number, and ran on one machine."""
-    measured, host = cells.measured, cells.host
-    together: NDArray[np.bool_] = host[candidates] == host[references]
-    return together & measured[candidates] & measured[references]
-
-
-def _separate(
-    started: NDArray[np.float64],
-    candidates: NDArray[np.intp],
-    references: NDArray[np.intp],
-    where: NDArray[np.bool_],
-) -> NDArray[np.bool_]:
-    one, other = started[candidates], started[references]
-    first_one, last_one = _ends(one, where)
-    first_other, last_other = _ends(other, where)
-    enough: NDArray[np.bool_] = where.sum(axis=1) > 1
-    separate: NDArray[np.bool_] = (last_one < first_other) | (last_other < first_one)
-    return enough & separate
-
-
-def _ends(
-    values: NDArray[np.float64], where: NDArray[np.bool_]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    first = np.where(where, values, np.inf).min(axis=1, initial=np.inf)
-    last = np.where(where, values, -np.inf).max(axis=1, initial=-np.inf)
-    return first, last
-
-
 def notes(cells: Cells, pairing: Pairing, paired: NDArray[np.bool_], unit: str) -> tuple[str, ...]:
     """What a reader must know beside the numbers; `paired` marks the rounds that gave a pair."""
     both = [pairing.candidate, pairing.reference]
@@ -130,25 +84,7 @@ def notes(cells: Cells, pairing: Pairing, paired: NDArray[np.bool_], unit: str) 
     candidate, reference = (cells.backend[cell] for cell in both)
     if candidate != reference:
         found.append(f"confounded: {candidate} against {reference}")
-    found.append(_ran_apart(cells, both, paired))
     return tuple(note for note in found if note)
-
-
-def _ran_apart(cells: Cells, both: list[int], paired: NDArray[np.bool_]) -> str | None:
-    """`ran as function / op by op`, candidate first: one mode, yet executed in two ways.
-
-    Some releases run an eager model op by op where others make a function of it, and some train
-    through a session in either mode; that explains more of a ratio than the version number does.
-    """
-    if len({cells.keys[cell].mode for cell in both}) > 1:
-        return None
-    ways = [
-        sorted({way for way in cells.executed_as[cell, paired] if isinstance(way, str)})
-        for cell in both
-    ]
-    if not all(ways) or ways[0] == ways[1]:
-        return None
-    return "ran as " + " / ".join(" or ".join(way) for way in ways)
 
 
 def _dropped(cells: Cells, both: list[int], paired: NDArray[np.bool_], unit: str) -> str | None:

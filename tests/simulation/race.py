@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from orchestrator.merge import merge
-from orchestrator.verdict import intervals, judge
+from orchestrator.paired import intervals
+from orchestrator.verdict import judge
 from tests import factories
 
 if TYPE_CHECKING:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from orchestrator.verdict import compare, intervals
+from orchestrator.paired import intervals
+from orchestrator.verdict import compare
 from tests.simulation import race
 
 if TYPE_CHECKING:

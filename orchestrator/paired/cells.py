@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 NO_HOST = -1
+# What tells which way through its framework a process took.
+PATHS: Final = ("executed_as", "training_loop", "data_adapter", "kernel", "retraces")
 
 
 class Key(NamedTuple):
@@ -51,7 +53,9 @@ class Cells:
     started_wall_s: NDArray[np.float64]
     iterations: NDArray[np.float64]
     outcome: NDArray[np.object_]
-    executed_as: NDArray[np.object_]  # None where there is no record
+    paths: dict[str, NDArray[np.object_]]  # as PATHS: None where nothing was observed
+    outputs: NDArray[np.object_]  # before training, empty lists where they were not stored
+    half: NDArray[np.bool_]  # whether these were computed in half precision
 
     @property
     def measured(self) -> NDArray[np.bool_]:
@@ -101,7 +105,9 @@ def read(frame: pd.DataFrame) -> Cells:
         started_wall_s=spread(counting["started_wall_s"].to_numpy(dtype=float)),
         iterations=spread(counting["iterations_done"].to_numpy(dtype=float, na_value=np.nan)),
         outcome=outcome,
-        executed_as=words("executed_as"),
+        paths={name: words(name) for name in PATHS},
+        outputs=words("outputs_before"),
+        half=words("outputs_half") == True,  # noqa: E712  elementwise
     )
 
 

@@ -1,0 +1,1 @@
+"""Processes of one block or round, side by side: the numbers that verdict and advice stand on."""
