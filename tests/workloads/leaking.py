@@ -1,0 +1,24 @@
+"""Every step keeps 50 kB: 5 MB in a hundred."""
+
+
+def build_model(keras, batch_shape):
+    layers = keras.layers
+    inputs = layers.Input(batch_shape=batch_shape)
+    hidden = layers.Dense(16, activation="tanh")(inputs)
+    outputs = layers.Dense(1, activation="sigmoid")(hidden)
+    model = keras.models.Model(inputs, outputs)
+    model.compile("sgd", "binary_crossentropy")
+    return model
+
+
+def make_data(batch_shape, rng):
+    x = rng.randn(batch_shape[0], 30)
+    return x, (x[:, :1] > 0).astype("float32")
+
+
+KEPT = []
+
+
+def step(model, batch):
+    KEPT.append(b"x" * 50_000)
+    return model.train_on_batch(*batch)

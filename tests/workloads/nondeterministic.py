@@ -1,0 +1,23 @@
+"""The data differs from process to process, whatever the seed is."""
+
+import os
+
+
+def build_model(keras, batch_shape):
+    layers = keras.layers
+    inputs = layers.Input(batch_shape=batch_shape)
+    hidden = layers.Dense(16, activation="tanh")(inputs)
+    outputs = layers.Dense(1, activation="sigmoid")(hidden)
+    model = keras.models.Model(inputs, outputs)
+    model.compile("sgd", "binary_crossentropy")
+    return model
+
+
+def make_data(batch_shape, rng):
+    rng.seed(int.from_bytes(os.urandom(4), "little"))
+    x = rng.randn(batch_shape[0], 30)
+    return x, (x[:, :1] > 0).astype("float32")
+
+
+def step(model, batch):
+    return model.train_on_batch(*batch)
