@@ -16,14 +16,14 @@ from orchestrator.report import words
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from orchestrator.model.catalogue import Catalogue, ListedEnvironment, ListedPreset
+    from orchestrator.model.catalogue import Catalogue, ListedEnvironment, ListedKnob, ListedPreset
 
 WIDTH = 100
 
 
 @click.command(
     "list",
-    help="Show environments, presets, cases, arms and contrasts; those of stackrace.toml too.",
+    help="Show environments, presets, cases, knobs, arms and contrasts; those of stackrace.toml too.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def list_command(*, as_json: bool) -> int:
@@ -54,6 +54,9 @@ def render(found: Catalogue) -> str:
         "",
         "Cases (--case GLOB), as size/input/method; in a glob '*' crosses '/'",
         *_cases(found.cases),
+        "",
+        "Knobs (added to a case, each makes its own: --case 'small-small/numpy/fit+batch_size=64')",
+        *(line for knob in found.knobs for line in _knob(knob)),
         "",
         *textwrap.wrap(
             "Contrasts (stackrace compare RUN --contrast KIND): " + ", ".join(found.contrasts),
@@ -94,6 +97,16 @@ def _preset(preset: ListedPreset) -> str:
     )
 
 
+def _knob(knob: ListedKnob) -> list[str]:
+    values = f" ({', '.join(knob.choices)})" if knob.choices else ""
+    return textwrap.wrap(
+        f"{knob.name:<14} {knob.summary}{values}",
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent=" " * 17,
+    )
+
+
 def _cases(names: tuple[str, ...]) -> list[str]:
     """The grid by its axes: every size with every input and method."""
     axes = [
@@ -106,5 +119,6 @@ def _cases(names: tuple[str, ...]) -> list[str]:
             WIDTH,
             initial_indent="  ",
             subsequent_indent=" " * 11,
+            break_on_hyphens=False,
         )
     return lines

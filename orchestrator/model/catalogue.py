@@ -35,11 +35,21 @@ class ListedPreset(msgspec.Struct, frozen=True, kw_only=True):
     disk_mb: int
 
 
+class ListedKnob(msgspec.Struct, frozen=True, kw_only=True):
+    """One knob; `choices` are its values where they are words, `pattern` is what any must match."""
+
+    name: str
+    summary: str
+    choices: tuple[str, ...]
+    pattern: str
+
+
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that can be named on a command line."""
 
     environments: tuple[ListedEnvironment, ...]
     presets: tuple[ListedPreset, ...]
     cases: tuple[str, ...]
+    knobs: tuple[ListedKnob, ...]
     arms: tuple[str, ...]
     contrasts: tuple[ContrastKind, ...]

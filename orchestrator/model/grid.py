@@ -41,7 +41,8 @@ class Grid(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
     models: dict[str, ModelFacts]
     data: dict[str, tuple[int, int, int]]  # batch, length, channels
-    seconds: dict[str, float]  # size -> rough seconds an iteration
+    seconds: dict[str, float]  # size -> rough seconds of one train_on_batch on numpy
+    factors: dict[str, float] = {}  # method or input -> how many times that it takes, roughly
     presets: dict[str, Preset]
 
 
@@ -52,7 +53,12 @@ class Selection:
     cases: tuple[Case, ...]
     forms: tuple[tuple[Api, Mode], ...]
     rounds: int
+    workloads: tuple[str | None, ...] = (None,)  # names of the files that are arms
+
+    def arms(self, environments: int) -> int:
+        """How many arms that is, over so many environments."""
+        return len(self.forms) * len(self.workloads) * environments
 
     def jobs(self, environments: int) -> int:
         """How many processes that is, over so many environments."""
-        return len(self.cases) * len(self.forms) * environments * self.rounds
+        return len(self.cases) * self.arms(environments) * self.rounds

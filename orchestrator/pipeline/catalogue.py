@@ -7,7 +7,9 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from orchestrator import config, grid, matrix, pairs
-from orchestrator.model.catalogue import Catalogue, ListedEnvironment, ListedPreset
+from orchestrator.grid.knobs import choices
+from orchestrator.model.catalogue import Catalogue, ListedEnvironment, ListedKnob, ListedPreset
+from orchestrator.model.knobs import KNOBS
 from orchestrator.model.matrix import Matrix
 from orchestrator.model.names import CONTRASTS
 from orchestrator.model.plan import Limits
@@ -32,7 +34,7 @@ def every(settings: Config) -> Matrix:
 
 
 def catalogue(settings: Config) -> Catalogue:
-    """Environments, presets, cases, arms and contrasts; those of stackrace.toml too."""
+    """Environments, presets, cases, knobs, arms and contrasts; those of stackrace.toml too."""
     cases = grid.load(settings.presets)
     rows = every(settings).rows.values()
     size_mb = round(median(row.size_mb["cpu"] for row in rows))
@@ -55,6 +57,10 @@ def catalogue(settings: Config) -> Catalogue:
         ),
         presets=tuple(_preset(cases, name, size_mb) for name in cases.presets),
         cases=tuple(case.name for case in grid.cases(cases)),
+        knobs=tuple(
+            ListedKnob(name=name, summary=knob.summary, choices=choices(name), pattern=knob.pattern)
+            for name, knob in KNOBS.items()
+        ),
         arms=tuple(forms),
         contrasts=CONTRASTS,
     )

@@ -15,6 +15,7 @@ import pytest
 from orchestrator import __main__, cli, grid
 from orchestrator.cli import options
 from orchestrator.errors import StackraceError
+from orchestrator.model.knobs import KNOBS
 from orchestrator.pipeline import reading
 from orchestrator.store import RunFolder
 from tests import factories
@@ -52,6 +53,7 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["run", "tf114", "--preset", "quik"], "There is no preset 'quik'. Did you mean quick?"),
         (["run", "tf114", "--case", "large-small/*"], "The large model cannot take small data"),
         (["run", "tf114", "--case", "nothing/*"], "No case matches 'nothing/*'."),
+        (["run", "tf114", "--case", "*/fit+batchsize=4"], "Did you mean batch_size?"),
         (["run", "tf114", "--arm", "keras/eagr"], "No arm matches 'keras/eagr'."),
         (["run", "tf114", "--rounds", "0"], "0 rounds would measure nothing."),
         (["run", "tf114", "--rounds", "many"], "'many' is not a valid integer"),
@@ -117,7 +119,20 @@ def test_list_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
     # So the axes say it all.
     sizes = {case.size for case in cases}
     assert len(cases) == len(sizes) * len(grid.INPUTS) * len(grid.METHODS)
+    assert set(KNOBS) <= set(re.findall(r"[\w-]+", shown))
+    assert "  precision      what the model computes in, instead of float32 (mixed_float16" in shown
     assert max(map(len, shown.splitlines())) <= 100
+
+
+def test_list_as_json_has_every_axis(capsys: pytest.CaptureFixture[str]) -> None:
+    """A script reads cases by name, and of a knob what it may be."""
+    assert __main__.run(["list", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [case.name for case in grid.cases(grid.load())] == found["cases"]
+    knobs = {knob["name"]: knob for knob in found["knobs"]}
+    assert list(KNOBS) == list(knobs)
+    assert ["yes", "no"] == knobs["jit_compile"]["choices"]
+    assert re.fullmatch(knobs["batch_size"]["pattern"], "16,32")
 
 
 def test_list_shows_the_users_own(
