@@ -23,7 +23,7 @@ WIDTH = 100
 
 @click.command(
     "list",
-    help="Show environments, presets, cases, knobs, arms and contrasts; those of stackrace.toml too.",
+    help="Show environments, presets, cases, knobs, arms and contrasts; your own ones too.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def list_command(*, as_json: bool) -> int:
