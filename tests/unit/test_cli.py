@@ -20,7 +20,7 @@ from orchestrator.pipeline import reading
 from orchestrator.store import RunFolder
 from tests import factories
 
-ROOT = str(Path(grid.__file__).parent.parent)
+ROOT = str(Path(cli.__file__).parents[2])
 
 
 def python(code: str) -> subprocess.CompletedProcess[str]:
