@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import config
-from orchestrator.config import Flags
+from orchestrator.config import Flags, values
 from orchestrator.errors import InputError, UsageError
 
 
@@ -158,14 +158,14 @@ def test_thresholds_that_make_no_sense(text: str) -> None:
 )
 def test_sizes_are_written_as_docker_writes_them(text: str, size: int) -> None:
     """A number and a unit, in powers of 1024."""
-    assert size == config.parse_size(text, "memory")
+    assert size == values.parse_size(text, "memory")
 
 
 @pytest.mark.parametrize("text", ["", "0", "0g", "-1g", "g", "8x", "1.5g", "8 g g", "²g"])
 def test_other_sizes_are_refused(text: str) -> None:
     """What is no size says how to write one."""
     with pytest.raises(UsageError, match="is not a size") as caught:
-        config.parse_size(text, "memory")
+        values.parse_size(text, "memory")
     assert "8g" in caught.value.fix
 
 
@@ -175,14 +175,14 @@ def test_other_sizes_are_refused(text: str) -> None:
 )
 def test_devices_are_listed_with_commas(text: str, devices: tuple[str, ...]) -> None:
     """Each device once, in the order given."""
-    assert devices == config.parse_devices(text)
+    assert devices == values.parse_devices(text)
 
 
 @pytest.mark.parametrize("text", ["", "tpu", "cpu,", "GPU"])
 def test_other_devices_are_refused(text: str) -> None:
     """A device that does not exist is named."""
     with pytest.raises(UsageError, match="names no devices"):
-        config.parse_devices(text)
+        values.parse_devices(text)
 
 
 def test_devices_are_left_open_unless_said(tmp_path: Path) -> None:
@@ -262,3 +262,49 @@ def test_proposed_names_can_be_used(tmp_path: Path, name: str, fix: str) -> None
     with pytest.raises(UsageError) as caught:
         load(tmp_path, flags=Flags(environments=(name,), backend="existing"))
     assert fix == caught.value.fix
+
+
+def test_workloads_and_packages(tmp_path: Path) -> None:
+    """Both may be repeated, stand in the file as one text or a list, and flags win."""
+    text = (
+        '[run]\nworkload = "model.py"\nwith = ["pandas", "SciPy < 1.5"]\n'
+        "same-weights = true\nprofile = true\n"
+    )
+    found = load(tmp_path, text)
+    assert (Path("model.py"),) == found.workloads
+    assert ("pandas", "scipy<1.5") == found.packages
+    assert found.same_weights
+    assert found.profile
+    flags = Flags(workloads=(Path("a.py"), Path("b.py")), packages=("xarray", "x_array", "xarray"))
+    found = load(tmp_path, text, flags)
+    assert (Path("a.py"), Path("b.py")) == found.workloads
+    assert ("x-array", "xarray") == found.packages
+
+
+@pytest.mark.parametrize(
+    ("package", "message"),
+    [
+        (" ", "' ' is no package"),
+        ("-r requirements.txt", "is no package"),
+        ("./wheel.whl", "is no package"),
+        ("https://host/x.whl", "is no package"),
+        ("x @ https://host/x.whl", "names an address"),
+        ("pandas=1", "is no package"),
+        ("tensorflow==2.3", "would change what is compared"),
+        ("Keras", "would change what is compared"),
+    ],
+)
+def test_what_is_no_package(tmp_path: Path, package: str, message: str) -> None:
+    """Only names with versions are added: nothing that could change behind the name."""
+    with pytest.raises(UsageError, match=message):
+        load(tmp_path, flags=Flags(packages=(package,)))
+
+
+def test_nothing_is_added_to_what_somebody_else_made(tmp_path: Path) -> None:
+    """--with and an interpreter of the user's own exclude each other."""
+    for flags in (
+        Flags(packages=("pandas",), pythons=("mine=/opt/bin/python",)),
+        Flags(packages=("pandas",), images=("mine=image",)),
+    ):
+        with pytest.raises(UsageError, match="--with cannot add to mine"):
+            load(tmp_path, flags=flags)

@@ -1,0 +1,149 @@
+"""Flags, variables and stackrace.toml become one Config: flags win, then variables, then TOML."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import platformdirs
+
+from orchestrator.config import packages, values
+from orchestrator.config.file import FILE, read
+from orchestrator.config.flags import Flags
+from orchestrator.config.sources import Source, sources
+from orchestrator.config.values import first, parse_threshold
+from orchestrator.errors import UsageError
+from orchestrator.model.container import ContainerOptions
+from orchestrator.model.plan import Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orchestrator.config.file import ContainerTable
+    from orchestrator.model.grid import Preset
+    from orchestrator.model.names import Backend, Device
+
+__all__ = ["Config", "Flags", "Source", "cache_folder", "load", "parse_threshold"]
+
+DEFAULT_PRESET = "quick"
+DEFAULT_THRESHOLD = 0.02
+# A first call may have to trace a large model, or compile for a GPU.
+DEFAULT_FIRST_CALL_S = 600.0
+DEFAULT_JOB_S = 120.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Everything that a run is told, checked as far as that needs no other stage."""
+
+    environments: tuple[str, ...]
+    preset: str
+    cases: tuple[str, ...]
+    arms: tuple[str, ...]
+    rounds: int | None  # None: the preset's
+    threshold: float
+    reference: str | None
+    limits: Limits
+    seed: int | None
+    results: Path
+    cache: Path
+    interpreters: Mapping[str, Path] = field(default_factory=dict)
+    backend: Backend = "venv"
+    sources: Mapping[str, Source] = field(default_factory=dict)  # by the environment's name
+    devices: tuple[Device, ...] | None = None  # None: the GPU where that is possible, else the CPU
+    gpus: str = "auto"
+    wait_lock_s: float = 0.0
+    containers: ContainerOptions = field(default_factory=ContainerOptions)
+    rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the user's tables
+    presets: Mapping[str, Preset] = field(default_factory=dict)
+    workloads: tuple[Path, ...] = ()  # files or folders of the user's own models
+    packages: tuple[str, ...] = ()  # added to every environment: `pandas`, `scipy<1.5`
+    same_weights: bool = False
+    profile: bool = False
+    file: Path = Path(FILE)
+
+
+def load(
+    flags: Flags,
+    *,
+    folder: Path | None = None,
+    variables: Mapping[str, str] = os.environ,
+) -> Config:
+    """The configuration of one command. `folder` is where stackrace.toml is looked for."""
+    file = (folder or Path.cwd()) / FILE
+    settings = read(file)
+    table = settings.run
+    if table.backend == "existing":
+        raise UsageError(
+            f'{file}: [run] backend = "existing" does not say which interpreters.',
+            fix="Leave the line out, and name them where they are raced: --python NAME=PATH.",
+        )
+    results = variables.get("STACKRACE_RESULTS") or table.results or "results"
+    threshold = first(flags.threshold, values.threshold(table.threshold, file))
+    devices = first(flags.device, table.device)
+    named = sources(flags)
+    return Config(
+        environments=(
+            *flags.environments,
+            *(name for name in named if name not in flags.environments),
+        ),
+        preset=flags.preset or table.preset or DEFAULT_PRESET,
+        cases=flags.cases,
+        arms=flags.arms,
+        rounds=values.positive(first(flags.rounds, table.rounds), "rounds"),
+        threshold=DEFAULT_THRESHOLD if threshold is None else threshold,
+        reference=flags.reference or table.reference,
+        limits=Limits(
+            first_call_s=values.seconds(
+                table.first_call_seconds, DEFAULT_FIRST_CALL_S, "first-call"
+            ),
+            job_s=values.seconds(
+                first(flags.max_job_seconds, table.max_job_seconds), DEFAULT_JOB_S, "max-job"
+            ),
+        ),
+        seed=first(flags.seed, table.seed),
+        results=values.folder(flags.results or results, "results"),
+        cache=cache_folder(variables),
+        interpreters={
+            version: values.interpreter(version, path, file)
+            for version, path in settings.interpreters.items()
+        },
+        backend=flags.backend or table.backend or "venv",
+        sources=named,
+        devices=None if devices is None else values.parse_devices(devices),
+        gpus=first(flags.gpus, table.gpus) or "auto",
+        wait_lock_s=values.waiting(first(flags.wait_lock, table.wait_lock)),
+        containers=_containers(flags, settings.container),
+        rows=settings.environments,
+        presets=settings.presets,
+        workloads=tuple(
+            values.folder(item, "a workload")
+            for item in flags.workloads or values.several(table.workload)
+        ),
+        packages=packages.parse(flags.packages or values.several(table.with_), named),
+        same_weights=flags.same_weights or table.same_weights,
+        profile=flags.profile or table.profile,
+        file=file,
+    )
+
+
+def cache_folder(variables: Mapping[str, str] = os.environ) -> Path:
+    """Where environments and the guest are kept: STACKRACE_CACHE, else the user's cache folder."""
+    named = variables.get("STACKRACE_CACHE")
+    return values.folder(named or platformdirs.user_cache_path("stackrace"), "cache").absolute()
+
+
+def _containers(flags: Flags, table: ContainerTable) -> ContainerOptions:
+    memory = first(flags.memory, table.memory)
+    shm_size = first(flags.shm_size, table.shm_size)
+    cpus = first(flags.cpus, table.cpus)
+    if cpus is not None and not values.is_cpu_set(cpus):
+        raise UsageError(f"cpus {cpus!r} is not a CPU set.", fix="Write it as 0-3 or 0,2,4.")
+    return ContainerOptions(
+        memory_bytes=None if memory is None else values.parse_size(memory, "memory"),
+        cpus=cpus,
+        shm_bytes=None if shm_size is None else values.parse_size(shm_size, "shm-size"),
+        bases=table.bases,
+    )

@@ -1,0 +1,40 @@
+"""What the command line said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from orchestrator.model.names import Backend
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flags:
+    """What the command line said; None or empty where it said nothing."""
+
+    environments: tuple[str, ...] = ()
+    preset: str | None = None
+    cases: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+    rounds: int | None = None
+    threshold: float | None = None
+    reference: str | None = None
+    max_job_seconds: float | None = None
+    seed: int | None = None
+    results: Path | None = None
+    backend: Backend | None = None
+    pythons: tuple[str, ...] = ()  # NAME=PATH
+    images: tuple[str, ...] = ()  # NAME=REF, or REF for the only environment
+    device: str | None = None  # cpu,gpu
+    gpus: str | None = None
+    memory: str | None = None
+    cpus: str | None = None
+    shm_size: str | None = None
+    wait_lock: float | None = None
+    workloads: tuple[Path, ...] = ()
+    packages: tuple[str, ...] = ()
+    same_weights: bool = False
+    profile: bool = False

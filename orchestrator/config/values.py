@@ -1,0 +1,137 @@
+"""Values as users write them: thresholds, sizes, devices, seconds and paths."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import TypeVar, get_args
+
+from orchestrator.errors import UsageError
+from orchestrator.model.names import Device
+
+LONGEST_NAME = 255  # bytes, on every file system that Linux has
+LONGEST_S = 7 * 24 * 3600.0
+
+T = TypeVar("T")
+
+
+def parse_threshold(text: str) -> float:
+    """`2%` or `0.02` as a fraction between 0 and 1."""
+    number = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
+    if number is None:
+        raise UsageError(f"{text!r} is not a threshold.", fix="Write it as 2% or 0.02.")
+    value = float(number[1]) / (100 if number[2] else 1)
+    if not 0 < value < 1:
+        raise UsageError(
+            f"A threshold of {text} makes no sense: it must lie between 0% and 100%.",
+            fix="2% is written as 2% or 0.02.",
+        )
+    return value
+
+
+def parse_devices(text: str) -> tuple[Device, ...]:
+    """`cpu`, `gpu` or `cpu,gpu`, each once, in the order given."""
+    devices: list[Device] = []
+    for word in text.split(","):
+        device = next((known for known in get_args(Device) if known == word.strip()), None)
+        if device is None:
+            raise UsageError(
+                f"{text!r} names no devices.", fix="Write cpu, gpu, or cpu,gpu to race both."
+            )
+        if device not in devices:
+            devices.append(device)
+    return tuple(devices)
+
+
+def parse_size(text: str, what: str) -> int:
+    """`8g` or `512m` in bytes, in powers of 1024, as Docker writes sizes."""
+    found = re.fullmatch(r"\s*(\d{1,9})\s*([bkmgt]?)(?:i?b)?\s*", text.lower())
+    if found is None or int(found[1]) == 0:
+        raise UsageError(f"{what} {text!r} is not a size.", fix="Write it as 8g or 512m.")
+    power = "bkmgt".index(found[2] or "b")
+    return int(found[1]) << (10 * power)
+
+
+def is_cpu_set(text: str) -> bool:
+    """Whether it is written as Docker writes CPU sets: `0-3,8`."""
+    if re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*", text) is None:
+        return False
+    ranges = [[int(number) for number in part.split("-")] for part in text.split(",")]
+    return all(ends[0] <= ends[-1] for ends in ranges)
+
+
+def waiting(value: float | None) -> float:
+    """Seconds to wait for a GPU, none unless said."""
+    seconds = 0.0 if value is None else float(value)
+    if not (math.isfinite(seconds) and 0 <= seconds <= LONGEST_S):
+        raise UsageError(f"wait-lock must be a number of seconds, at most a week, not {value}.")
+    return seconds
+
+
+def threshold(value: str | float | None, file: Path) -> float | None:
+    """The threshold of stackrace.toml, when it has one."""
+    if value is None:
+        return None
+    try:
+        return parse_threshold(str(value))
+    except UsageError as error:
+        raise UsageError(f"{file}: {error.what}", fix=error.fix) from error
+
+
+def folder(text: str | Path, what: str) -> Path:
+    """A path that a file can have; UsageError where none can."""
+    name = str(text)
+    try:
+        if "\0" in name:
+            problem = "holds a zero byte"
+        elif max(len(part.encode()) for part in name.split("/")) > LONGEST_NAME:
+            problem = f"has a part of more than {LONGEST_NAME} bytes"
+        else:
+            return Path(name).expanduser()
+    except UnicodeEncodeError:
+        problem = "is not UTF-8, and would not survive in JSON"
+    except RuntimeError:
+        problem = "begins with the name of no user of this machine"
+    raise UsageError(f"The path for {what}, {name!r}, {problem}.", fix="Name another.")
+
+
+def interpreter(version: str, path: str, file: Path) -> Path:
+    """The path of an interpreter in stackrace.toml."""
+    found = folder(path, f"[interpreters] {version}")
+    if not found.is_absolute():
+        raise UsageError(
+            f"{file}: [interpreters] {version} = {path!r} is not an absolute path.",
+            fix="Write the whole path of the interpreter, such as /opt/python3.7/bin/python.",
+        )
+    return found
+
+
+def positive(value: int | None, what: str) -> int | None:
+    """The number, when there is one and it is more than nothing."""
+    if value is not None and value < 1:
+        raise UsageError(
+            f"{value} {what} would measure nothing.",
+            fix="A verdict needs at least 5; 10 are better.",
+        )
+    return value
+
+
+def seconds(value: float | None, default: float, what: str) -> float:
+    """The number of seconds, or the default."""
+    found = default if value is None else float(value)
+    if not (math.isfinite(found) and 0 < found <= LONGEST_S):
+        raise UsageError(
+            f"{what}-seconds must be a positive number of seconds, at most a week, not {value}."
+        )
+    return found
+
+
+def first(*values: T | None) -> T | None:
+    """The first value that was said."""
+    return next((value for value in values if value is not None), None)
+
+
+def several(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    """A key of stackrace.toml that may hold one text or a list of them."""
+    return (value,) if isinstance(value, str) else value
