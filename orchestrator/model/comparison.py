@@ -50,6 +50,11 @@ class Contrast(msgspec.Struct, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()  # `indicative: 6 iterations`, `confounded: Python`
     origin_percent: float | None = None  # (1 - longer / shorter) * 100, + when the newer is faster
 
+    @property
+    def different(self) -> bool:
+        """Its two cells compute something else, so that no ratio of theirs says which to take."""
+        return (self.reason or "").startswith("different")
+
 
 class Gap(msgspec.Struct, frozen=True, kw_only=True):
     """A cell without a number, and why."""

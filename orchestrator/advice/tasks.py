@@ -1,0 +1,116 @@
+"""Cells as choices: which of them do the same work, and what each of them is called."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, get_args
+
+from orchestrator.model.advice import Configuration, Task
+from orchestrator.model.cell import split_knobs
+from orchestrator.model.names import METHOD_GROUPS, Input, Method
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orchestrator.model.comparison import Comparison
+    from orchestrator.paired.cells import Cells, Key
+
+# With another value of these there is other work to do; every other knob is a way to do it.
+WORK_KNOBS: Final = frozenset(
+    {
+        "batch_size",
+        "shape",
+        "batches",
+        "validation",
+        "sample_weight",
+        "metrics",
+        "optimizer",
+        "dropout",
+        "weights",
+    }
+)
+GROUPS: Final[Mapping[str, str]] = {method: group[0] for group in METHOD_GROUPS for method in group}
+# The parts of a cell that somebody can choose between; knobs are further axes, by their names.
+AXES: Final = ("environment", "api", "mode", "workload", "input", "method")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grouped:
+    """One task and its cells, as places in `Cells`."""
+
+    task: Task
+    members: tuple[int, ...]  # those with a number
+    as_installed: int | None  # what the reference does when nobody chooses
+
+
+def tasks_of(cells: Cells, comparison: Comparison) -> list[Grouped]:
+    """Every task with a number, in the order of the table."""
+    measured = cells.measured.sum(axis=1)
+    groups: dict[Task, list[int]] = {}
+    for cell, key in enumerate(cells.keys):
+        if measured[cell]:
+            groups.setdefault(_task(key), []).append(cell)
+    return [
+        Grouped(
+            task=task,
+            members=tuple(members),
+            as_installed=_installed(cells, members, comparison.reference),
+        )
+        for task, members in groups.items()
+    ]
+
+
+def configuration(cells: Cells, cell: int, comparison: Comparison) -> Configuration:
+    """A cell as something to choose."""
+    key, side = cells.keys[cell], comparison.cells[cell]
+    return Configuration(
+        arm=cells.arms[cell],
+        case=cells.cases[cell],
+        environment=key.environment,
+        api=key.api,
+        mode=key.mode,
+        workload=key.workload,
+        input=key.input,
+        method=key.method,
+        knobs=_joined({k: v for k, v in split_knobs(key.knobs).items() if k not in WORK_KNOBS}),
+        seconds=side.seconds or 0.0,
+    )
+
+
+def levels(key: Key) -> dict[str, str]:
+    """The value of every axis in one cell; a knob that is not turned is no axis of it."""
+    parts = {axis: str(getattr(key, axis) or "") for axis in AXES}
+    turned = {k: v for k, v in split_knobs(key.knobs).items() if k not in WORK_KNOBS}
+    return parts | turned
+
+
+def _task(key: Key) -> Task:
+    knobs = {k: v for k, v in split_knobs(key.knobs).items() if k in WORK_KNOBS}
+    return Task(
+        method=GROUPS[key.method],
+        size=f"{key.model}-{key.data}",
+        device=key.device,
+        knobs=_joined(knobs),
+    )
+
+
+def _joined(knobs: Mapping[str, str]) -> str:
+    return "+".join(f"{name}={value}" for name, value in knobs.items())
+
+
+def _installed(cells: Cells, members: list[int], reference: str) -> int | None:
+    """The reference in its own default, with the plainest input and method that were measured."""
+    plain = [
+        cell
+        for cell in members
+        if cells.arms[cell] == reference
+        or (cells.native[cell] and cells.keys[cell].environment == reference)
+    ]
+    inputs, methods = get_args(Input), get_args(Method)
+
+    def rank(cell: int) -> tuple[int, int, int]:
+        key = cells.keys[cell]
+        turned = len(levels(key)) - len(AXES)
+        return turned, methods.index(key.method), inputs.index(key.input)
+
+    return min(plain, key=rank, default=None)

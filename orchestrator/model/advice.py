@@ -1,0 +1,170 @@
+"""Advice: what a measured grid says about the choices that somebody has, and nothing else."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+ADVICE_SCHEMA: Final = "stackrace.advice/1"
+
+
+class Ratio(msgspec.Struct, frozen=True, kw_only=True):
+    """A ratio of times with its interval; above 1 is slower."""
+
+    ratio: float
+    low: float
+    high: float
+
+
+class Configuration(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell as something to choose: `arm` and `case` find it in every other table."""
+
+    arm: str
+    case: str
+    environment: str
+    api: str
+    mode: str
+    workload: str | None
+    input: str
+    method: str
+    knobs: str  # only those that leave the work what it is
+    seconds: float  # median over processes
+
+
+class Task(msgspec.Struct, frozen=True, kw_only=True):
+    """Work that can be done in several configurations: one size on one device, with one aim.
+
+    `method`: the first of the methods that do the same work (train_on_batch stands for training).
+    `knobs`: those that change the work, such as batch_size.
+    """
+
+    method: str
+    size: str
+    device: str
+    knobs: str = ""
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """What to take for one task.
+
+    `fastest`: one configuration that is surely faster than all others, or those that nothing
+    tells apart, by their times; empty when that would be all of them, and `reason` says so.
+    `next`: the fastest that is not among them. `against_...`: how much slower that is than the
+    first of them, and how much slower the reference as installed is (none where that is the
+    first); the intervals hold together for all configurations of the task.
+    """
+
+    task: Task
+    configurations: int
+    fastest: tuple[Configuration, ...] = ()
+    next: Configuration | None = None
+    against_next: Ratio | None = None
+    as_installed: Configuration | None = None
+    against_installed: Ratio | None = None
+    reason: str | None = None
+
+    @property
+    def sure(self) -> bool:
+        """One configuration is surely the fastest."""
+        return len(self.fastest) == 1
+
+
+class Slow(msgspec.Struct, frozen=True, kw_only=True):
+    """A configuration that surely exceeds the fastest of its task by more than the threshold."""
+
+    configuration: Configuration
+    task: Task
+    against_fastest: Ratio
+
+
+class Avoided(msgspec.Struct, frozen=True, kw_only=True):
+    """What to avoid: a value of one axis wherever it was measured, or one configuration.
+
+    `axis` is empty for a configuration that no single value explains. `least` and `most`: of the
+    ratios to the fastest of each task.
+    """
+
+    axis: str = ""
+    value: str = ""
+    least: float
+    most: float
+    slow: tuple[Slow, ...]
+
+
+class Indifferent(msgspec.Struct, frozen=True, kw_only=True):
+    """An axis that does not matter here: every one of its contrasts is `same`."""
+
+    axis: str
+    contrasts: int
+    low: float  # the ends of all their intervals
+    high: float
+
+
+class Extreme(msgspec.Struct, frozen=True, kw_only=True):
+    """The candidate in which a ratio is least or most."""
+
+    ratio: float
+    arm: str
+    case: str
+
+
+class Range(msgspec.Struct, frozen=True, kw_only=True):
+    """All ratios of one value of an axis against another: `level` against `reference`.
+
+    `mean`: their geometric mean, with its interval over rounds; it holds for the measured cells.
+    """
+
+    axis: str
+    level: str
+    reference: str
+    contrasts: int
+    mean: Ratio | None  # None where fewer than two rounds have a ratio
+    best: Extreme
+    worst: Extreme
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One step along an axis: `eager` against `graph`."""
+
+    axis: str
+    level: str
+    reference: str
+
+
+class Interaction(msgspec.Struct, frozen=True, kw_only=True):
+    """The ratio of one axis depends on another, beyond the threshold and surely.
+
+    `at_reference` and `at_level`: geometric means of `change`'s ratio where `by` has the value of
+    its reference, or of its level, over otherwise equal cells; `factor`: their quotient.
+    """
+
+    change: Change
+    by: Change
+    at_reference: float
+    at_level: float
+    factor: Ratio
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True):
+    """What to measure next: why, and the command that does it."""
+
+    why: str
+    command: str
+
+
+class Advice(msgspec.Struct, frozen=True, kw_only=True):
+    """All that a grid says; empty where nothing in it is sure."""
+
+    schema: Literal["stackrace.advice/1"] = ADVICE_SCHEMA
+    choices: tuple[Choice, ...] = ()
+    avoid: tuple[Avoided, ...] = ()
+    indifferent: tuple[Indifferent, ...] = ()
+    ranges: tuple[Range, ...] = ()
+    interactions: tuple[Interaction, ...] = ()
+    steps: tuple[Step, ...] = ()
+
+    @property
+    def any(self) -> bool:
+        """Whether it tells anybody to do one thing rather than another."""
+        return bool(self.avoid or self.interactions or any(item.fastest for item in self.choices))
