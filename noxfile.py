@@ -103,10 +103,28 @@ def releases(session: nox.Session) -> None:
     session.run("python", "-m", "orchestrator.pairs.refresh", *session.posargs)
 
 
+@nox.session(python=PYTHON, default=False, tags=["update"])
+def cover(session: nox.Session) -> None:
+    """Run every combination of the grid for a moment, and tell which run: -- [ENV ...]."""
+    session.install("--require-hashes", "-r", "requirements.txt")
+    _run(session, "-m", "orchestrator.pipeline.covering", "docs/grid.md", *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False, tags=["update"])
+def reports(session: nox.Session) -> None:
+    """Measure public reports of slowness again, and write docs/reports.md: -- [ID ...]."""
+    session.install("--require-hashes", "-r", "requirements.txt")
+    _run(session, "-m", "examples.reports", *session.posargs)
+
+
 def _stackrace(session: nox.Session, *words: str) -> None:
     session.install("--require-hashes", "-r", "requirements.txt")
+    _run(session, "-m", "orchestrator", *words, *session.posargs)
+
+
+def _run(session: nox.Session, *words: str) -> None:
     session.run(
-        *("python", "-m", "orchestrator", *words, *session.posargs),
+        *("python", *words),
         env={
             # nox leaves its children alone when it is terminated: stackrace watches for that.
             "STACKRACE_PARENT": str(os.getpid()),

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from orchestrator.model.coverage import COVERAGE_SCHEMA, Coverage
 from orchestrator.model.health import HEALTH_SCHEMA, Health
 from orchestrator.model.plan import PLAN_SCHEMA, Plan
 from orchestrator.model.record import RECORD_SCHEMA, Record
@@ -26,6 +27,7 @@ PUBLISHED: Mapping[str, type[msgspec.Struct]] = {
     RECORD_SCHEMA: Record,
     SUMMARY_SCHEMA: Summary,
     HEALTH_SCHEMA: Health,
+    COVERAGE_SCHEMA: Coverage,
 }
 
 

@@ -1,0 +1,9 @@
+"""The grid's cover: few enough combinations to run them all, chosen so that every pair meets."""
+
+from __future__ import annotations
+
+from orchestrator.cover.design import Process, alone, processes, unseen
+from orchestrator.cover.outcomes import failed, judge, tally
+from orchestrator.cover.table import table
+
+__all__ = ["Process", "alone", "failed", "judge", "processes", "table", "tally", "unseen"]

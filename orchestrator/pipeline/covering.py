@@ -1,0 +1,183 @@
+"""Sweeps the grid: `python -m orchestrator.pipeline.covering docs/grid.md [ENV ...]`.
+
+Per environment, api and mode a few processes run every combination of the cover for two iterations.
+The counts are kept beside the document, as JSON, so that environments can be swept one by one.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orchestrator import cover, grid, guest, interrupt, log, matrix
+from orchestrator.config import Flags, load
+from orchestrator.errors import EnvironmentFailedError, InputError, StackraceError, StorageError
+from orchestrator.model import codec
+from orchestrator.model.coverage import COVERAGE_SCHEMA, Coverage, RowCoverage
+from orchestrator.model.plan import Limits
+from orchestrator.model.request import Expected, Request, SweepCell
+from orchestrator.pipeline import preparing
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from orchestrator.model.coverage import Covered
+    from orchestrator.model.execution import Environment
+    from orchestrator.model.grid import Grid
+    from orchestrator.model.matrix import Row
+    from orchestrator.model.names import Api, Mode
+    from orchestrator.model.result import Swept
+
+BEGIN, END = "<!-- the grid: nox -s cover -->", "<!-- end of the grid -->"
+# A process runs some hundred combinations, each of which may build two graphs.
+LIMITS = Limits(first_call_s=1800.0, job_s=1800.0)
+
+
+def sweep(
+    environment: Environment, row: Row, api: Api, mode: Mode, process: cover.Process
+) -> list[Swept]:
+    """The outcome of every cell of one process, in order.
+
+    When the process ends before it can tell, its halves are asked in processes of their own, until
+    the cell is found that ends them.
+    """
+    cells = process.cells
+    if not cells:
+        return []
+    with tempfile.TemporaryDirectory(prefix="stackrace-cover-") as name:
+        work = Path(name) / "work"
+        work.mkdir()
+        execution = environment.run(
+            Request(
+                action="sweep",
+                environment=row.identifier,
+                expected=Expected(
+                    tensorflow=row.tensorflow, jax=row.jax, torch=row.torch, keras=row.keras
+                ),
+                api=api,
+                mode=mode,
+                knobs=process.knobs,
+                cells=cells,
+                phase_path=str(work / "phases"),
+                budget_s=LIMITS.job_s,
+            ),
+            work=work,
+            log=Path(name) / "log",
+            limits=LIMITS,
+        )
+    found = cover.judge(execution, cells)
+    if found is not None:
+        return found
+    middle = len(cells) // 2
+    halves = (cover.Process(process.knobs, part) for part in (cells[:middle], cells[middle:]))
+    return [item for half in halves for item in sweep(environment, row, api, mode, half)]
+
+
+def cover_arm(every: Grid, environment: Environment, row: Row, api: Api, mode: Mode) -> Covered:
+    """Every combination of one api and mode, and again alone what only refused ones had."""
+    planned = cover.processes(every)
+    swept = [sweep(environment, row, api, mode, process) for process in planned]
+    ran = [_cell(item) for item in swept[0] if item.outcome == "ok"]
+    rest = cover.Process({}, cover.alone(every, cover.unseen(every, ran)))
+    swept.append(sweep(environment, row, api, mode, rest))
+    return cover.tally(
+        api, mode, processes=len(swept), swept=[item for items in swept for item in items]
+    )
+
+
+def cover_row(every: Grid, environment: Environment, row: Row, *, digest: str) -> RowCoverage:
+    """Every api and mode of one environment."""
+    covered = []
+    for api in row.apis:
+        for mode in row.modes:
+            found = cover_arm(every, environment, row, api, mode)
+            counts = ", ".join(f"{number} {name}" for name, number in found.outcomes.items())
+            log.talk(f"{row.identifier}/{api}/{mode}: {counts}")
+            covered.append(found)
+    return RowCoverage(
+        title=row.title,
+        date=_today(),
+        python=environment.python,
+        guest_digest=digest,
+        covered=tuple(covered),
+    )
+
+
+def main(document: Path, names: Sequence[str]) -> int:
+    """Sweep these environments, all by default, into the document. 0, or 1 when one failed."""
+    kept = document.with_suffix(".json")
+    rows = matrix.select(matrix.load(), tuple(names) or ("*",))
+    bad = []
+    for row in rows:
+        found = _prepared_and_covered(row)
+        bad += [f"{row.identifier}/{line}" for line in cover.failed(found)]
+        _keep(kept, row.identifier, found)
+        _write(document, read(kept))
+    for line in bad:
+        log.warn(line)
+    return 1 if bad else 0
+
+
+def read(path: Path) -> Coverage:
+    """What was swept so far; nothing when there is no such file."""
+    if not path.exists():
+        return Coverage()
+    return codec.decode(path.read_bytes(), Coverage, source=path, schema=COVERAGE_SCHEMA)
+
+
+def renewed(text: str, coverage: Coverage) -> str:
+    """The document with the tables between its marks as they are now."""
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not (begin and end):
+        raise InputError(f"The document has no place for the grid: {BEGIN} ... {END}.")
+    return f"{before}{BEGIN}\n\n{cover.table(coverage)}\n{END}{after}"
+
+
+def _prepared_and_covered(row: Row) -> RowCoverage:
+    settings = load(Flags(environments=(row.identifier,)))
+    try:
+        prepared = preparing.prepare(settings)
+    except (EnvironmentFailedError, StorageError) as error:
+        log.warn(f"{row.identifier} cannot be swept here: {error.what}")
+        return RowCoverage(title=row.title, date=_today(), skipped=error.what)
+    digest = guest.build(settings.cache / "guest").digest
+    return cover_row(grid.load({}), prepared[row.identifier], row, digest=digest)
+
+
+def _keep(path: Path, identifier: str, found: RowCoverage) -> None:
+    known = {**read(path).rows, identifier: found}
+    order = [name for name in matrix.load().rows if name in known]
+    path.write_bytes(codec.encode(Coverage(rows={name: known[name] for name in order})))
+
+
+def _write(document: Path, coverage: Coverage) -> None:
+    text = document.read_text(encoding="utf-8")
+    document.write_text(renewed(text, coverage), encoding="utf-8")
+
+
+def _cell(item: Swept) -> SweepCell:
+    return SweepCell(
+        model=item.model,
+        input=item.input,  # type: ignore[arg-type] # the guest gives back what it was asked
+        method=item.method,  # type: ignore[arg-type]
+        knobs=item.knobs,
+    )
+
+
+def _today() -> str:
+    return datetime.now(UTC).date().isoformat()
+
+
+if __name__ == "__main__":
+    try:
+        with interrupt.interruptible():
+            interrupt.follow_parent()
+            code = main(Path(sys.argv[1]), sys.argv[2:])
+    except StackraceError as error:
+        log.fail(error)
+        code = error.exit_code
+    raise SystemExit(code)

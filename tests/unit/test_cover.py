@@ -1,0 +1,232 @@
+"""The grid's cover: what it asks for, and how the answers are counted and told."""
+
+from __future__ import annotations
+
+import re
+from itertools import combinations, product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orchestrator import cover, grid
+from orchestrator.cover import design
+from orchestrator.errors import InputError
+from orchestrator.matrix import load
+from orchestrator.model import codec
+from orchestrator.model.coverage import Coverage, RowCoverage
+from orchestrator.model.execution import Beat, Execution, silent
+from orchestrator.model.knobs import KNOBS
+from orchestrator.model.record import Instant
+from orchestrator.model.request import Request, SweepCell
+from orchestrator.model.result import RESULT_SCHEMA, Failure, Result, Swept
+from orchestrator.pipeline import covering
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from orchestrator.model.plan import Limits
+
+GRID = grid.load({})
+DOCUMENT = Path(__file__).parents[2] / "docs" / "grid.md"
+
+
+def test_every_knob_has_levels_that_it_can_have() -> None:
+    """No knob is left out, and each value is one that its pattern takes."""
+    assert set(KNOBS) == set(design.LEVELS)
+    for name, values in design.LEVELS.items():
+        if name != "shape":
+            assert all(re.fullmatch(KNOBS[name].pattern, value) for value in values)
+    for shapes in design._shapes(GRID).values():
+        assert all(re.fullmatch(KNOBS["shape"].pattern, shape) for shape in shapes)
+
+
+def test_every_word_of_a_closed_knob_is_a_level() -> None:
+    """A knob that can only be some words is swept over all of them."""
+    for name, knob in KNOBS.items():
+        words = knob.pattern.split("|")
+        if all(re.fullmatch("[a-z_0-9]+", word) for word in words):
+            assert set(words) == set(design.LEVELS[name])
+
+
+def test_all_inputs_meet_all_methods() -> None:
+    """On the smallest model and without knobs, in the first process."""
+    cells = cover.processes(GRID)[0].cells
+    plain = {
+        (cell.input, cell.method) for cell in cells if (cell.model, cell.knobs) == ("tiny", {})
+    }
+    assert set(product(design.INPUTS, design.METHODS)) <= plain
+
+
+def test_every_pair_is_there() -> None:
+    """Any two knob values, and any knob value with any model, input and method."""
+    cells = cover.processes(GRID)[0].cells
+    assert [] == cover.unseen(GRID, cells)
+    seen = {
+        frozenset(pair)
+        for cell in cells
+        for pair in combinations(
+            [("method", cell.method), ("model", cell.model), *cell.knobs.items()], 2
+        )
+    }
+    assert frozenset({("precision", "bfloat16"), ("optimizer", "nadam")}) in seen
+    assert frozenset({("precision", "bfloat16"), ("method", "life_cycle")}) in seen
+    assert frozenset({("jit_compile", "yes"), ("model", "conv3d")}) in seen
+
+
+def test_the_cover_is_small_and_always_the_same() -> None:
+    """Of millions of combinations, not many more than models x methods; few knobs in each."""
+    cells = cover.processes(GRID)[0].cells
+    assert len(cells) <= 1.9 * len(GRID.models) * len(design.METHODS)
+    assert max(len(cell.knobs) for cell in cells) <= design.MOST_KNOBS
+    assert cover.processes(GRID)[0].cells == cells
+
+
+def test_process_knobs_have_processes_of_their_own() -> None:
+    """They are never a cell's; each value of one meets each value of the other."""
+    processes = cover.processes(GRID)
+    assert {} == processes[0].knobs
+    of_process = {name for name, knob in KNOBS.items() if knob.process}
+    for process in processes:
+        assert all(not of_process & set(cell.knobs) for cell in process.cells)
+        assert set(process.knobs) <= of_process
+    pairs = set(product(design.LEVELS["onednn"], design.LEVELS["threads"]))
+    assert pairs <= {(p.knobs.get("onednn"), p.knobs.get("threads")) for p in processes}
+
+
+def test_a_process_of_its_own_sees_every_level() -> None:
+    """Each input, method, model and knob at least once."""
+    cells = cover.processes(GRID)[1].cells
+    assert set(design.INPUTS) == {cell.input for cell in cells}
+    assert set(design.METHODS) == {cell.method for cell in cells}
+    assert set(GRID.models) == {cell.model for cell in cells}
+    knobs = {name for cell in cells for name in cell.knobs}
+    assert {name for name, knob in KNOBS.items() if not knob.process} == knobs
+
+
+def test_a_pair_that_only_refused_cells_had_is_asked_alone() -> None:
+    """With nothing beside it but what its knobs need."""
+    kept = [cell for cell in cover.processes(GRID)[0].cells if "compiled" not in cell.knobs]
+    pairs = cover.unseen(GRID, kept)
+    assert pairs
+    cells = cover.alone(GRID, pairs)
+    assert len(pairs) == len(cells)
+    dtype = SweepCell(input="numpy", method="call", knobs={"compiled": "no", "dtype": "float32"})
+    assert dtype in cells
+    assert [] == cover.unseen(GRID, [*kept, *cells])
+
+
+CELLS = tuple(SweepCell(input="numpy", method=method) for method in design.METHODS[:4])
+
+
+def swept(cell: SweepCell, failure: Failure | None = None) -> Swept:
+    """A cell that ran, or that was refused."""
+    return Swept(
+        model=cell.model,
+        input=cell.input,
+        method=cell.method,
+        knobs=cell.knobs,
+        outcome="ok" if failure is None else "unsupported",
+        failure=failure,
+    )
+
+
+def ended(result: Result | None = None, *, signal: int | None = None) -> Execution:
+    """A process that left this result, or none."""
+    now = Instant(wall=0.0, monotonic=0.0)
+    raw = None if result is None else codec.encode(result)
+    code = None if signal else 0
+    return Execution(start=now, end=now, result=raw, exit_code=code, signal=signal)
+
+
+class Guest:
+    """An environment whose worker dies when one of its cells is `deadly`."""
+
+    identifier, lock_digest, python, image_digest = "tf20", "0" * 64, "3.7.16", None
+    backend = "venv"
+
+    def __init__(self, deadly: Callable[[SweepCell], bool]) -> None:
+        self.deadly = deadly
+        self.asked: list[Request] = []
+
+    def run(
+        self, request: Request, *, work: Path, log: Path, limits: Limits, beat: Beat = silent
+    ) -> Execution:
+        """Die, or run every cell."""
+        del work, log, limits, beat
+        self.asked.append(request)
+        if any(self.deadly(cell) for cell in request.cells):
+            return ended(signal=11)
+        found = tuple(swept(cell) for cell in request.cells)
+        return ended(Result(schema=RESULT_SCHEMA, outcome="ok", sweep=found))
+
+
+def outcomes(guest: Guest, cells: Sequence[SweepCell] = CELLS) -> list[str]:
+    """What a sweep of these cells says."""
+    process = cover.Process({"threads": "1"}, tuple(cells))
+    row = load().rows["tf20"]
+    found = covering.sweep(guest, row, "tf.keras", "eager", process)  # type: ignore[arg-type]
+    assert [(cell.method, cell.input) for cell in cells] == [(i.method, i.input) for i in found]
+    return [item.outcome for item in found]
+
+
+def test_one_process_asks_for_all_cells() -> None:
+    """With the process's own knobs, at its api and mode."""
+    guest = Guest(lambda _: False)
+    assert ["ok"] * 4 == outcomes(guest)
+    (request,) = guest.asked
+    assert ("sweep", "tf.keras", "eager") == (request.action, request.api, request.mode)
+    assert {"threads": "1"} == request.knobs
+    assert CELLS == request.cells
+
+
+def test_the_cell_that_ends_its_process_is_found() -> None:
+    """The others are asked again without it, and have their outcomes."""
+    guest = Guest(lambda cell: cell.method == CELLS[2].method)
+    assert ["ok", "ok", "crashed", "ok"] == outcomes(guest)
+
+
+def test_a_process_that_is_refused_refuses_its_cells() -> None:
+    """Such as a knob of the whole process that the version does not have."""
+    failure = Failure(kind="onednn", message="TensorFlow 1.14.0 has no oneDNN.")
+    result = Result(schema=RESULT_SCHEMA, outcome="unsupported", failure=failure)
+    found = cover.judge(ended(result), CELLS)
+    assert found is not None
+    assert [("unsupported", failure)] * 4 == [(item.outcome, item.failure) for item in found]
+
+
+def test_reasons_are_grouped() -> None:
+    """Each once, with how many cells it is the reason of, and the first of them."""
+    no = Failure(kind="x", message="It has none.")
+    found = cover.tally(
+        "keras", "graph", processes=1, swept=[swept(CELLS[0]), *(swept(c, no) for c in CELLS[1:])]
+    )
+    assert {"ok": 1, "unsupported": 3} == found.outcomes
+    (reason,) = found.reasons
+    assert ("It has none.", 3) == (reason.message, reason.cells)
+    assert f"tiny/numpy/{CELLS[1].method}" == reason.example
+
+
+def test_the_table_tells_counts_reasons_and_what_was_skipped() -> None:
+    """One line an arm; refusals and failures apart; a row that is not here says why."""
+    no = Failure(kind="x", message="It has none.")
+    covered = cover.tally(
+        "keras", "graph", processes=1, swept=[swept(CELLS[0]), swept(CELLS[1], no)]
+    )
+    row = RowCoverage(title="TensorFlow 1.14.0", date="2024-01-01", covered=(covered,))
+    skipped = RowCoverage(title="PyTorch", date="2024-01-02", skipped="The disk is too small.")
+    text = cover.table(Coverage(rows={"tf114": row, "keras3-torch": skipped}))
+    assert "| tf114 | keras | graph | 2 | 1 | 1 | 0 |" in text
+    assert "- It has none." in text
+    assert "- `keras3-torch` (PyTorch): The disk is too small." in text
+    assert "## Failed" not in text
+    assert [] == cover.failed(row)
+
+
+def test_the_document_is_made_from_its_data() -> None:
+    """What is committed is what the counts beside it say; a document without marks is refused."""
+    text = DOCUMENT.read_text(encoding="utf-8")
+    kept = covering.read(DOCUMENT.with_suffix(".json"))
+    assert covering.renewed(text, kept) == text
+    with pytest.raises(InputError, match="no place for the grid"):
+        covering.renewed("nothing", kept)
