@@ -78,7 +78,8 @@ def read(frame: pd.DataFrame) -> Cells:
 
     def words(name: str) -> NDArray[np.object_]:
         array = np.full(shape, None, dtype=object)
-        array[cell, column] = counting[name].to_numpy(dtype=object)
+        found = counting[name].astype(object)
+        array[cell, column] = found.where(found.notna(), None).to_numpy()
         return array
 
     outcome = words("outcome")

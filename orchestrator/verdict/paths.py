@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
-import pandas as pd
 
 from orchestrator.paired.cells import PATHS
 
@@ -46,7 +45,7 @@ def notes(cells: Cells, pair: Pairing, differing: Mapping[str, tuple[str, str]])
 
 def _way(values: NDArray[np.object_]) -> str:
     """All the ways that the processes of a cell went; of numbers their median."""
-    seen = [value for value in values if not pd.isna(value)]
+    seen = [value for value in values if value is not None]
     words = sorted({value for value in seen if isinstance(value, str)})
     numbers = [value for value in seen if not isinstance(value, str)]
     return " or ".join(words) if words else f"{np.median(numbers):g}" if numbers else ""
