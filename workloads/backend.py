@@ -5,11 +5,24 @@ and so have the other frameworks that Keras 3 computes with; this one imports no
 """
 
 import random
+from importlib import import_module
+from inspect import signature
 from typing import Any, Dict, List, NamedTuple, Tuple
 
 import numpy as np
 
 from workloads import fingerprint, kerases
+from workloads.protocol import Stopped
+
+OPTIMIZERS = {
+    "adam": "Adam",
+    "sgd": "SGD",
+    "rmsprop": "RMSprop",
+    "adagrad": "Adagrad",
+    "adadelta": "Adadelta",
+    "adamax": "Adamax",
+    "nadam": "Nadam",
+}
 
 
 class Evidence(NamedTuple):
@@ -23,6 +36,16 @@ class Evidence(NamedTuple):
     source: str = ""  # where operations or kernels come from, or why there are none
 
 
+class Nowhere:
+    """A context that changes nothing: Python 3.6 has none in its library."""
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+
 class Backend:
     """A framework in one mode, and the Keras of one api.
 
@@ -33,13 +56,15 @@ class Backend:
     title = ""
     # Whether the user's own code runs op by op, whatever Keras makes of a training step.
     executes_eagerly = True
-    # Whether `fit` takes a dataset.
+    # Whether `fit` takes a dataset, and a generator.
     fits_datasets = True
+    fits_generators = True
 
     def __init__(self, keras, api, version):
         self.keras = keras
         self.api = api
         self.version = version
+        self._precision = "float32"
 
     def seed(self, seeds):
         """Start from nothing: clear Keras and the graph, then seed every generator."""
@@ -52,11 +77,42 @@ class Backend:
         """Seed the framework's own generator, where seeding Keras's is not all there is."""
         raise NotImplementedError
 
-    def dataset(self, batches) -> tuple:
-        """Return a dataset that repeats `batches` without end; in graph mode, and what it yields.
+    def tensor(self, array):
+        """Return an array as a tensor of the framework; in graph mode one that sessions read."""
+        raise NotImplementedError
 
-        Stopped (`unsupported`) where nothing can make one.
+    def sequence(self):
+        """Return the class that Keras has for data that is asked for by its index."""
+        utils = self.keras.utils
+        found = getattr(utils, "PyDataset", None) or getattr(utils, "Sequence", None)
+        # Some releases do not lift it out of the module that it stands in.
+        return found or import_module(f"{self.keras.__name__}.utils.data_utils").Sequence
+
+    def dataset(self, elements):
+        """Return a tf.data.Dataset of these; Stopped (`unsupported`) where nothing makes one."""
+        raise NotImplementedError
+
+    def next_of(self, dataset):
+        """In graph mode, what the one iterator of a dataset yields next, as tensors."""
+        raise NotImplementedError
+
+    def first_of(self, dataset):
+        """Return the first element of a dataset, as arrays."""
+        raise NotImplementedError
+
+    def caller(self, model, feed, *, as_function):
+        """Return what calls the model with a batch, and reads its answer back."""
+        raise NotImplementedError
+
+    def trainer(self, model, feed, *, as_function):
+        """Return a training step of the user's own, which reads the loss back, and its end.
+
+        The end puts what was trained back into the model, where the loop keeps it elsewhere.
         """
+        raise NotImplementedError
+
+    def scope(self, strategy, device):
+        """Return a context in which a model is made to be distributed by this strategy."""
         raise NotImplementedError
 
     def check_onednn(self):
@@ -68,14 +124,38 @@ class Backend:
         raise NotImplementedError
 
     def set_precision(self, name):
-        """Have models compute in this precision: Stopped (`unsupported`) where they cannot."""
-        if name != "float32":
-            raise NotImplementedError
+        """Have models compute in this precision: Stopped (`unsupported`) where they cannot.
 
-    def adam(self, rate):
-        """Return the optimizer of all models."""
+        It holds until it is set again; `float32` is what every Keras starts with.
+        """
+        if name == self._precision:
+            return
+        if name in ("float16", "float32", "float64"):
+            self._set_policy("float32")
+            self.keras.backend.set_floatx(name)
+        else:
+            self.keras.backend.set_floatx("float32")
+        self._set_policy(name)
+        self._precision = name
+
+    def _set_policy(self, name):
+        """Set the precision's policy, where Keras has policies."""
+        raise NotImplementedError
+
+    def check_jit(self, model):
+        """Stopped (`unsupported`) where compile() has no jit_compile."""
+        if "jit_compile" not in signature(type(model).compile).parameters:
+            raise Stopped(
+                "unsupported",
+                "jit_compile",
+                f"compile() of {self.api} {kerases.version(self.keras)} has no jit_compile"
+                f"{'' if self.executes_eagerly else ' in graph mode'}.",
+            )
+
+    def optimizer(self, name, rate):
+        """Return one of Keras's optimizers, in the form that this mode and this release have."""
         # By position: old versions call the learning rate `lr`, new ones `learning_rate`.
-        return self.keras.optimizers.Adam(rate)
+        return getattr(self.keras.optimizers, OPTIMIZERS[name])(rate)
 
     def traced(self, inputs) -> str:
         """How a layer that is called with `inputs` is executing.

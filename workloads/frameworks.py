@@ -9,6 +9,7 @@ from workloads.protocol import Stopped
 
 TITLES = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 APIS = ("tf.keras", "keras", "tf_keras")
+PRIVATE = "tf.python.keras"
 
 
 def load(framework, api, mode=None):
@@ -43,11 +44,15 @@ def installed() -> str:
     return found[0]
 
 
-def apis(framework):
-    """The apis that could be there: what stands in no package's folder cannot be imported."""
+def apis(framework, *, private=False):
+    """The apis that could be there: what stands in no package's folder cannot be imported.
+
+    An environment works without the `private` one, which TensorFlow lets decay.
+    """
     if framework != "tensorflow":
         return ["keras"]
-    return [api for api in APIS if api == "tf.keras" or find_spec(api) is not None]
+    found = [api for api in APIS if api == "tf.keras" or find_spec(api) is not None]
+    return [*found, PRIVATE] if private else found
 
 
 def check_versions(backend, wanted):
@@ -66,7 +71,7 @@ def check_versions(backend, wanted):
 
 def check_keras(backend, model):
     """Stopped (`invalid`) unless the model is one of the api's Keras, on the framework."""
-    kerases.check(backend.keras, backend.api, backend.version, model.optimizer)
+    kerases.check(backend.keras, backend.api, backend.version, getattr(model, "optimizer", None))
     if kerases.release(kerases.version(backend.keras)) < kerases.THREE:
         return
     used = backend.keras.backend.backend()

@@ -11,6 +11,7 @@ _SHARED = (2, 5)
 _SHARED_BY_TENSORFLOW = (2, 6)
 THREE = (3, 0)
 
+_PRIVATE = "tensorflow.python.keras"
 _IN_TENSORFLOW = "tensorflow.python.keras.optimizer_v2."
 
 
@@ -35,7 +36,9 @@ def is_separate(keras, api) -> bool:
 
 
 def class_path(instance) -> str:
-    """Module and name of an object's class."""
+    """Module and name of an object's class; nothing for None."""
+    if instance is None:
+        return ""
     return f"{_one_name(type(instance).__module__)}.{type(instance).__qualname__}"
 
 
@@ -47,8 +50,10 @@ def check(keras, api, framework_version, optimizer):
     """
     module, path = _one_name(keras.__name__), class_path(optimizer)
     modules, optimizers = _names(api, release(version(keras)), release(framework_version))
-    is_right = module.startswith(modules) and module != "tensorflow.python.keras"
-    if not is_right or not path.startswith(optimizers):
+    is_private = module == _PRIVATE
+    is_right = module.startswith(modules) and is_private == (api == "tf.python.keras")
+    # A model without compile() has no optimizer to tell by.
+    if not is_right or not path.startswith(optimizers if optimizer is not None else ""):
         raise Stopped(
             "invalid",
             "wrong_keras",
@@ -59,6 +64,8 @@ def check(keras, api, framework_version, optimizer):
 
 def _names(api, keras, framework):
     """How the module of an api's Keras can be called, and how its optimizers' names begin."""
+    if api == "tf.python.keras":
+        return (_PRIVATE,), f"{_PRIVATE}.optimizer"
     if api == "tf_keras":
         return ("tf_keras",), "tf_keras."
     if api == "tf.keras":

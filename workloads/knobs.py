@@ -8,6 +8,7 @@ import re
 from math import gcd
 from typing import NamedTuple, Optional, Tuple
 
+from workloads import models
 from workloads.protocol import Stopped, malformed
 
 _NUMBER = "[1-9][0-9]{0,8}"
@@ -37,8 +38,29 @@ OF_PROCESS = ("threads", "onednn")
 TRAINING = ("train_on_batch", "fit", "custom_loop", "custom_loop_function")
 TESTING = ("test_on_batch", "evaluate")
 INFERENCE = ("predict", "predict_on_batch", "call", "call_function")
-_CUSTOM = ("custom_loop", "custom_loop_function")
-_CALLS = ("call", "call_function")
+# Those that go through their data by themselves.
+WHOLE = ("fit", "evaluate", "predict")
+_COMPILED = (*TRAINING[:2], *TESTING, *INFERENCE[:2], "life_cycle")
+# What a knob is of no use to would be the same cell under another name: it is refused instead.
+_OF_USE = {
+    "validation": (("fit",), "only fit validates"),
+    "sample_weight": (
+        (*TRAINING, *TESTING, "life_cycle"),
+        "a method without a loss has nothing to weigh, and a step of the user's own weighs itself",
+    ),
+    "metrics": ((*TRAINING[:2], *TESTING, "life_cycle"), "only Keras's own training computes them"),
+    "optimizer": ((*TRAINING, "life_cycle"), "a method that trains nothing uses no optimizer"),
+    "compiled": (INFERENCE, "training and testing with Keras need compile()"),
+    "jit_compile": (_COMPILED, "only Keras's own methods heed what compile() was told"),
+    "weights": (
+        (*TRAINING, *TESTING, *INFERENCE, "step"),
+        "a life cycle makes the model, and so its weights, anew in every iteration",
+    ),
+    "batches": (
+        (*TRAINING, *TESTING, *INFERENCE, "step"),
+        "a life cycle trains for ten steps",
+    ),
+}
 
 
 class Knobs(NamedTuple):
@@ -136,3 +158,39 @@ def batch_shapes(request, chosen) -> list:
     samples = chosen.shape or (tuple(request.batch_shape[1:]),)
     turns = len(sizes) * len(samples) // gcd(len(sizes), len(samples))
     return [(sizes[turn % len(sizes)], *samples[turn % len(samples)]) for turn in range(turns)]
+
+
+def check(request, chosen):
+    """Stopped (`unsupported`) for a knob that would change nothing in this case, or cannot be."""
+    for name, (methods, why) in _OF_USE.items():
+        if name in request.knobs and request.method not in methods:
+            raise _refused(name, f"The knob {name} does nothing for {request.method}: {why}.")
+    if chosen.jit_compile and request.mode == "run_eagerly":
+        raise _refused("jit_compile", "What runs op by op is not compiled: see the mode eager.")
+    if request.input == "given":
+        _check_given(request, chosen)
+    for shape in chosen.shape:
+        _check_shape(request, chosen.shape[0], shape)
+
+
+def _check_given(request, chosen):
+    if chosen.batches or len(chosen.batch_size) > 1 or len(chosen.shape) > 1:
+        raise _refused(
+            "batches", "How many batches there are, and of which shapes, the workload file says."
+        )
+
+
+def _check_shape(request, first, shape):
+    """Stopped for shapes that one model cannot take in turn."""
+    axes = len(models.MODELS[request.model].batch_shape) - 1
+    if request.input != "given" and len(shape) != axes:
+        raise _refused("shape", f"A sample of {request.model} has {axes} axes, not {len(shape)}.")
+    if shape[-1] != first[-1] and request.model not in ("embedding", "identity"):
+        raise _refused(
+            "shape",
+            f"The weights of {request.model} depend on its samples' last axis: it is fixed.",
+        )
+
+
+def _refused(kind, why) -> Stopped:
+    return Stopped("unsupported", kind, why)

@@ -3,6 +3,7 @@
 Apart from the backends, because it must work when importing TensorFlow is what failed.
 """
 
+import traceback
 from contextlib import contextmanager
 
 from workloads.protocol import Stopped
@@ -49,6 +50,16 @@ def stopped(error) -> Stopped:
     if any(known in message for known in _REFUSALS):
         return Stopped("unsupported", "refused", f"{kind}: {message}")
     return _of_gpu(error) or Stopped("failed", kind, message)
+
+
+def traceback_of(stopped):
+    """Return where a failure comes from, where its message alone may not tell; else None.
+
+    Of what is wrong with a user's own file it is their part, never the guest's.
+    """
+    if stopped.kind == "workload":
+        return stopped.traceback
+    return traceback.format_exc() if stopped.outcome in ("failed", "environment_error") else None
 
 
 def _of_gpu(error):

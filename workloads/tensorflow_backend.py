@@ -3,12 +3,19 @@
 import os
 import sys
 from importlib import import_module
+from importlib.util import find_spec
 
-from workloads import kerases, xplane
-from workloads.backend import Backend, Evidence
+import numpy as np
+
+from workloads import kerases, steps, xplane
+from workloads.backend import OPTIMIZERS, Backend, Evidence, Nowhere
+from workloads.forms import mapped
 from workloads.protocol import Stopped
 
 _TF2 = (2, 0)
+_POLICIES = (2, 1)  # of precision; what 2.0 calls so has no mixed_float16
+_ONEDNN = (2, 5)
+_GENERATORS = (2, 3)  # Keras, stand-alone
 _NO_GPU = "-1"  # what the host gives to a case for the CPU
 
 
@@ -21,6 +28,8 @@ class TensorFlow(Backend):
     def __init__(self, tf, keras, api):
         super().__init__(keras, api, tf.__version__)
         self.tf = tf
+        self._strategy = None
+        self._threads = None
 
     @property
     def executes_eagerly(self) -> bool:
@@ -32,10 +41,26 @@ class TensorFlow(Backend):
         """Whether `fit` takes a dataset."""
         return not kerases.is_separate(self.keras, self.api)
 
+    @property
+    def fits_generators(self) -> bool:
+        """Whether `fit` takes a generator."""
+        old = kerases.release(kerases.version(self.keras)) < _GENERATORS
+        return not (old and kerases.is_separate(self.keras, self.api))
+
     def seed(self, seeds):
         """As everywhere; the graph is cleared as well."""
         self.tf.compat.v1.reset_default_graph()
         super().seed(seeds)
+        if self._threads and not self.executes_eagerly:
+            # Keras's own session does not ask for them in every release.
+            v1 = self.tf.compat.v1
+            number = self._threads
+            config = v1.ConfigProto(
+                intra_op_parallelism_threads=number,
+                inter_op_parallelism_threads=number,
+                allow_soft_placement=True,
+            )
+            self._backend_module().set_session(v1.Session(config=config))
 
     def _seed_framework(self, seed):
         # Clearing Keras may have made a new default graph, whose seed this is.
@@ -44,51 +69,173 @@ class TensorFlow(Backend):
         else:
             self.tf.random.set_seed(seed)
 
-    def adam(self, rate):
+    def optimizer(self, name, rate):
         """Return the optimizer, in the form that this mode and this release have."""
-        optimizers = self.keras.optimizers
-        if not hasattr(optimizers, "Adam"):
+        optimizers, title = self.keras.optimizers, OPTIMIZERS[name]
+        if not hasattr(optimizers, title):
             # The `keras` package of 2.5 to 2.9 has no optimizers by name, only this way to them.
-            return optimizers.get({"class_name": "Adam", "config": {"learning_rate": rate}})
+            return optimizers.get({"class_name": title, "config": {"learning_rate": rate}})
         # From 2.11 on, the graph mode's own training loop takes none but the older optimizers.
-        lacks_graph = not hasattr(optimizers.Adam, "get_updates")
+        lacks_graph = not hasattr(getattr(optimizers, title), "get_updates")
         if not self.executes_eagerly and lacks_graph and hasattr(optimizers, "legacy"):
-            return optimizers.legacy.Adam(rate)
-        return super().adam(rate)
+            return getattr(optimizers.legacy, title)(rate)
+        return super().optimizer(name, rate)
 
-    def dataset(self, batches):
-        """Return a dataset of tensors in memory, and in graph mode what its one iterator yields."""
-        if self.executes_eagerly:
-            return self.tf.data.Dataset.from_tensor_slices(tuple(batches)).repeat(), None
-        return self._graph_dataset(batches)
+    def tensor(self, array):
+        """Return a constant; in graph mode a variable that is fed once.
 
-    def _graph_dataset(self, batches):
-        """The arrays live in variables that are fed once.
-
-        As constants they would be part of the graph, which may not exceed 2 GB.
+        As a constant it would be part of the graph, which may not exceed 2 GB. Floats are of the
+        type that models compute in, unless the array says another than numpy's own.
         """
-        v1 = self.tf.compat.v1
-        session = self._session()
-        variables = []
-        for array in batches:
-            placeholder = v1.placeholder(array.dtype, array.shape)
-            # In no collection: neither Keras nor a saver shall take it for one of the model's.
-            variable = v1.Variable(placeholder, trainable=False, collections=[], use_resource=True)
-            session.run(variable.initializer, {placeholder: array})
-            variables.append(variable.read_value())
-        dataset = self.tf.data.Dataset.from_tensor_slices(tuple(variables)).repeat()
-        iterator = v1.data.make_initializable_iterator(dataset)
-        session.run(iterator.initializer)
-        return dataset, iterator.get_next()
+        if array.dtype == "float64":
+            array = array.astype(self.keras.backend.floatx())
+        return self.tf.constant(array) if self.executes_eagerly else self._variable(array)
 
-    def _session(self):
-        """Return the session that this Keras trains in."""
+    def _variable(self, array):
+        v1, session = self.tf.compat.v1, self.session()
+        placeholder = v1.placeholder(array.dtype, array.shape)
+        # In no collection: neither Keras nor a saver shall take it for one of the model's.
+        variable = v1.Variable(placeholder, trainable=False, collections=[], use_resource=True)
+        session.run(variable.initializer, {placeholder: array})
+        return variable.read_value()
+
+    def dataset(self, elements):
+        """Return a dataset of tensors in memory: in graph mode of variables that are fed once."""
+        dataset = self.tf.data.Dataset
+        hold = (lambda array: array) if self.executes_eagerly else self._variable
+        if len({_shapes(element) for element in elements}) == 1:
+            return dataset.from_tensor_slices(_each(hold, _stacked(elements)))
+        made = [dataset.from_tensors(_each(hold, element)) for element in elements]
+        whole = made[0]
+        for one in made[1:]:
+            whole = whole.concatenate(one)
+        return whole
+
+    def next_of(self, dataset):
+        """What the one iterator of a dataset yields next, in the session."""
+        iterator = self.tf.compat.v1.data.make_initializable_iterator(dataset)
+        self.session().run(iterator.initializer)
+        return iterator.get_next()
+
+    def first_of(self, dataset):
+        """Return the first element of a dataset, as arrays."""
+        if not self.executes_eagerly:
+            return self.session().run(self.next_of(dataset))
+        found = next(iter(dataset))
+        return _each(lambda tensor: tensor.numpy(), found)
+
+    def as_inputs(self, x):
+        """A batch's samples as tensors of the type that models take."""
+        return steps.numbers(self, x, as_floats=True)
+
+    def as_tensor(self, column):
+        """Targets or weights as tensors."""
+        return steps.numbers(self, column, as_floats=False)
+
+    def caller(self, model, feed, *, as_function):
+        """Call the model in the way of this mode."""
+        if self.executes_eagerly:
+            self._check_answers("model(x)")
+            return steps.eager_caller(self, model, feed, as_function=as_function)
+        self._check_not_graph(as_function, "call")
+        return steps.graph_caller(self, model, feed)
+
+    def trainer(self, model, feed, *, as_function):
+        """Train by a loop of the user's own, in the way of this mode."""
+        if self._strategy is not None:
+            raise Stopped(
+                "unsupported",
+                "strategy",
+                "A loop of one's own is distributed by strategy.run(), which is another loop.",
+            )
+        if self.executes_eagerly:
+            self._check_answers("a GradientTape")
+            return steps.eager_trainer(self, model, feed, as_function=as_function), _nothing
+        self._check_not_graph(as_function, "custom_loop")
+        return steps.graph_trainer(self, model, feed), _nothing
+
+    def _check_answers(self, what):
+        if kerases.is_separate(self.keras, self.api):
+            raise Stopped(
+                "unsupported",
+                "symbolic",
+                f"Keras {kerases.version(self.keras)} computes in a graph of its own in every "
+                f"mode: {what} finds symbols there and no values.",
+            )
+
+    def _check_not_graph(self, as_function, same):
+        if as_function:
+            raise Stopped(
+                "unsupported",
+                "method",
+                f"In graph mode everything is a graph already, and tf.function adds nothing to "
+                f"run: it is the method {same}.",
+            )
+
+    def learning_phase(self) -> dict:
+        """What a session is fed with to train: dropout is on."""
+        phase = self._backend_module().learning_phase
+        if hasattr(self._backend_module(), "symbolic_learning_phase"):
+            phase = self._backend_module().symbolic_learning_phase
+        found = phase()
+        return {found: True} if self.tf.is_tensor(found) else {}
+
+    def scope(self, strategy, device):
+        """Return the scope of a tf.distribute strategy."""
+        self._strategy = self._distributed(strategy, device) if strategy else None
+        return self._strategy.scope() if strategy else Nowhere()
+
+    def _distributed(self, name, device):
+        self._refuse(
+            "strategy",
+            (_is_tf1(self.tf), "before 2.0, Keras takes tf.distribute for an estimator's"),
+            (kerases.is_separate(self.keras, self.api), "this Keras knows no tf.distribute"),
+        )
+        distribute = self.tf.distribute
+        if name == "mirrored":
+            return distribute.MirroredStrategy()
+        return distribute.OneDeviceStrategy(f"/{device}:0")
+
+    def _refuse(self, kind, *rules):
+        """Stopped (`unsupported`) with the reason of the first rule that holds."""
+        for holds, why in rules:
+            if holds:
+                whole = f"{self.api} {kerases.version(self.keras)}, TensorFlow {self.version}"
+                raise Stopped("unsupported", kind, f"{whole}: {why}.")
+
+    def check_onednn(self):
+        """TensorFlow heeds TF_ENABLE_ONEDNN_OPTS from 2.5 on."""
+        old = kerases.release(self.version) < _ONEDNN
+        self._refuse("onednn", (old, "oneDNN cannot be chosen before TensorFlow 2.5"))
+
+    def set_threads(self, number):
+        """Threads within and between operations, for functions and for sessions."""
+        self.tf.config.threading.set_intra_op_parallelism_threads(number)
+        self.tf.config.threading.set_inter_op_parallelism_threads(number)
+        self._threads = number
+
+    def _set_policy(self, name):
+        is_mixed = name not in ("float16", "float32", "float64")
+        policies = getattr(self.keras, "mixed_precision", None)
+        experimental = getattr(policies, "experimental", None)
+        if hasattr(policies, "set_global_policy"):
+            policies.set_global_policy(name)
+        elif experimental is not None and kerases.release(self.version) >= _POLICIES:
+            experimental.set_policy(name)
+        elif is_mixed:
+            self._refuse("precision", (True, f"it has no policies, and {name} is one"))
+
+    def session(self):
+        """Return the session that this Keras trains in, with its variables initialized."""
+        return self._backend_module().get_session()
+
+    def _backend_module(self):
         if kerases.is_separate(self.keras, self.api):
             if _is_tf1(self.tf):
-                return self.keras.backend.get_session()
-            return self.tf.compat.v1.keras.backend.get_session()
+                return self.keras.backend
+            return self.tf.compat.v1.keras.backend
         # Where Keras hides it in TensorFlow 2, the module of another function of it still has it.
-        return sys.modules[self.keras.backend.clear_session.__module__].get_session()
+        return sys.modules[self.keras.backend.clear_session.__module__]
 
     def traced(self, inputs):
         """How a layer that is called now is executing."""
@@ -186,9 +333,16 @@ def load(api, mode) -> TensorFlow:
 
     if mode == "graph" and not _is_tf1(tf):
         tf.compat.v1.disable_eager_execution()
-    if mode == "eager" and _is_tf1(tf):
+    if mode in ("eager", "run_eagerly") and _is_tf1(tf):
         tf.compat.v1.enable_eager_execution()
-    keras = tf.keras if api == "tf.keras" else import_module(api)
+    keras = _keras(tf, api)
+    if mode == "run_eagerly" and kerases.is_separate(keras, api):
+        raise Stopped(
+            "unsupported",
+            "mode",
+            f"Keras {kerases.version(keras)} has no run_eagerly: it computes in a graph of its own "
+            "in every mode.",
+        )
     if mode == "graph" and kerases.release(kerases.version(keras)) >= kerases.THREE:
         # It must not be tried: some releases raise an error, others compute nothing, very fast.
         raise Stopped(
@@ -199,6 +353,42 @@ def load(api, mode) -> TensorFlow:
             "tensor and trains nothing. tf_keras has that mode.",
         )
     return TensorFlow(tf, keras, api)
+
+
+def _keras(tf, api):
+    """The module of the api's Keras, with all of it that is used."""
+    if api == "tf.keras":
+        return tf.keras
+    if api != "tf.python.keras":
+        return import_module(api)
+    for part in ("backend", "callbacks", "layers", "losses", "models", "optimizers", "utils"):
+        import_module(f"tensorflow.python.keras.{part}")
+    if find_spec("tensorflow.python.keras.mixed_precision") is not None:
+        import_module("tensorflow.python.keras.mixed_precision")
+    return import_module("tensorflow.python.keras")
+
+
+def _nothing():
+    """Leave the model as it is: it is what was trained."""
+
+
+def _each(function, element):
+    """Call it with every array of a dataset's element."""
+    if isinstance(element, tuple):
+        return tuple(mapped(function, column) for column in element)
+    return mapped(function, element)
+
+
+def _shapes(element):
+    return str(_each(lambda array: array.shape, element))
+
+
+def _stacked(elements):
+    if isinstance(elements[0], tuple):
+        return tuple(map(_stacked, zip(*elements)))
+    if isinstance(elements[0], dict):
+        return {name: np.stack([one[name] for one in elements]) for name in elements[0]}
+    return np.stack(elements)
 
 
 def _is_tf1(tf) -> bool:
