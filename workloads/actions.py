@@ -1,20 +1,20 @@
 """What a request can ask for, each as the order of its steps."""
 
-import os
 from math import ceil
 from time import perf_counter
 
 from workloads import (
+    cells,
     checks,
     frameworks,
-    inputs,
     kerases,
-    knobs,
     methods,
-    models,
+    observing,
+    profiling,
     proofs,
     protocol,
     refusals,
+    sweep,
     timing,
 )
 from workloads.backend import Evidence
@@ -38,7 +38,7 @@ def load(request, result) -> list:
 def _load_what_works(result):
     framework, loaded = frameworks.installed(), []
     result["diagnostics"] = {}
-    for api in frameworks.apis(framework):
+    for api in frameworks.apis(framework, private=True):
         with refusals.noted(result, api):
             loaded.append(frameworks.load(framework, api))
     if not loaded:
@@ -83,33 +83,34 @@ def describe(loaded, request, phases, result):
 def measure(loaded, request, phases, result):
     """Time one cell, and leave what it took to trust the number."""
     (backend,) = loaded
-    frameworks.check_versions(backend, request.expected)
-    turned = knobs.of(request)
-    knobs.after_import(backend, turned)
-    result["metadata"] = backend.describe()
-    with phases.timed("data"):
-        backend.seed(request.seeds)
-        feed = inputs.make(backend, request, turned)
-    with phases.timed("build"):
-        model = models.build(backend, request, turned, feed.batch_shape)
-    _check(backend, model, request, result)
-    method = methods.bind(backend, model, feed, request, turned)
+    cell = cells.make(backend, request, phases, result)
+    method = cell.method
     with phases.timed("first_call"):
         method.once()
+    cells.complete(cell, request, result)
     start = perf_counter()
     phases.begin("warmup")
-    result["warmup_s"] = [_watched(backend, model, method, result)]
-    _check_speed(method, request, result["warmup_s"][0])
+    call_s = _watched(cell, result)
+    result["warmup_s"] = [call_s / method.batches]
+    _check_speed(method, request, call_s)
     until = start + request.budget_s * timing.WARMUP_SHARE
     result["warmup_s"] += _warm_up(method, calls=request.warmup - 1, until=until)
     phases.begin("timed")
     until = start + request.budget_s * timing.TIMED_SHARE
-    _time(method, request, until, result)
+    _time(cell, request, until, result)
     result["diagnostics"]["peak_rss_bytes"] = timing.peak_rss_bytes()
+    method.finish()
+    if method.group != "life_cycle":  # which leaves no model behind
+        _conclude(cell, request, phases, result)
+
+
+def _conclude(cell, request, phases, result):
+    """After the measurement: what was computed, single steps, and where they ran."""
+    backend, method = cell.backend, cell.method
     with refusals.noted(result, "outputs"):
         phases.begin("outputs")
-        result["outputs"] = checks.outputs(model, feed.first.x)
-    if method.in_steps:
+        result["outputs"] = checks.outputs(cell.model, cell.feed.first.x, half=cell.knobs.half)
+    if method.in_steps and method.group == "training":
         room = request.budget_s * (1 - timing.TIMED_SHARE) / 2
         with refusals.noted(result, "steps"):
             result["diagnostics"]["step_s"] = _steps(backend, method, room, result)
@@ -117,47 +118,27 @@ def measure(loaded, request, phases, result):
         evidence = Evidence(source="it could not be watched, see diagnostics")
         phases.begin("proof")
         with refusals.noted(result, "proof"):
-            evidence = backend.evidence(model, feed.first.x, method.once)
+            evidence = backend.evidence(cell.model, cell.feed.first.x, method.once)
         result["proof"] = proofs.of_gpu(evidence)
 
 
-ACTIONS = {"measure": measure, "probe": probe, "describe": describe}
+ACTIONS = {
+    "measure": measure,
+    "probe": probe,
+    "describe": describe,
+    "profile": profiling.profile,
+    "sweep": sweep.sweep,
+}
 
 
-def _check(backend, model, request, result):
-    """Stopped (`invalid`) unless model, Keras and device are those that were asked for."""
-    result["metadata"]["keras"]["optimizer"] = kerases.class_path(model.optimizer)
-    frameworks.check_keras(backend, model)
-    result["parameters"] = int(model.count_params())
-    result["dtype"] = _name_of(model.weights[0].dtype)
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES", "unset")
-    look = proofs.of_cpu if request.device == "cpu" else proofs.beforehand
-    result["proof"] = look(backend.devices(), visible)
-    if request.parameters not in (None, result["parameters"]):
-        raise protocol.Stopped(
-            "invalid",
-            "parameters",
-            f"The model has {result['parameters']} parameters where {request.parameters} are "
-            "expected: it is not the model that was asked for.",
-        )
-
-
-def _name_of(dtype) -> str:
-    """`float32`: of TensorFlow's type, or of the text that Keras 3 has instead.
-
-    Asked without running the session, for the same reason as in inputs.make.
-    """
-    return getattr(getattr(dtype, "base_dtype", dtype), "name", dtype)
-
-
-def _watched(backend, model, method, result):
+def _watched(cell, result):
     """Seconds of the warm-up's first call, which is watched from inside, and so a bit slower."""
-    with checks.Observer(backend, model) as seen:
-        values = timing.repeat(method.once, at_most=1).values_s
-    result["executed_as"] = seen.executed_as
-    result["training_loop"] = seen.training_loop
-    result["data_adapter"] = seen.data_adapter
-    result["diagnostics"] = {"calls": dict(seen.calls, outer_eager=backend.executes_eagerly)}
+    anew = cell.method.group == "life_cycle"
+    with observing.Observer(cell.backend, None if anew else cell.model) as seen:
+        values = timing.repeat(cell.method.once, at_most=1).values_s
+    seen.tell(result)
+    if seen.executed_as == "op by op":
+        cell.traces.stop()
     return values[0]
 
 
@@ -180,21 +161,24 @@ def _check_speed(method, request, call_s):
 
 
 def _warm_up(method, *, calls, until):
-    """Seconds of the warm-up's other calls."""
+    """Seconds a batch of the warm-up's other calls."""
     if method.in_steps:
         # One at least is not watched: how many steps will fit is computed from it.
         return timing.grow(method.call, steps=max(1, calls), until=until)
     if perf_counter() < until:
-        return timing.repeat(method.call, at_most=calls, until=until).values_s
+        values = timing.repeat(method.call, at_most=calls, until=until).values_s
+        return [value / method.batches for value in values]
     return []
 
 
-def _time(method, request, until, result):
+def _time(cell, request, until, result):
+    method, counted = cell.method, cell.traces.count
+    keep = methods.loss_of if method.has_loss else timing.forget
     at_least = min(request.minimum_iterations, request.iterations)
     if method.in_steps:
         room = int((until - perf_counter()) / result["warmup_s"][-1])
         done = max(at_least, min(request.iterations, room))
-        timed = timing.whole(method.call, steps=done, keep=methods.loss_of)
+        timed = timing.whole(method.call, steps=done, keep=keep)
         result["timing"] = timing.describe(source="whole", batch=done)
     else:
         timed = timing.repeat(
@@ -202,14 +186,20 @@ def _time(method, request, until, result):
             at_most=request.iterations,
             at_least=at_least,
             until=until,
-            keep=methods.loss_of,
+            keep=keep,
+            memory_every=1 if method.group == "life_cycle" else timing.MEMORY_EVERY,
         )
         done = len(timed.values_s)
-        result["timing"] = timing.describe(source="call", batch=1)
-    result["values_s"] = timed.values_s
+        result["timing"] = timing.describe(source="call", batch=method.batches)
+    result["values_s"] = [
+        value / (1 if method.in_steps else method.batches) for value in timed.values_s
+    ]
     result["rss_bytes"] = timed.rss_bytes
-    result["losses"] = timed.kept
+    result["losses"] = timed.kept if method.has_loss else []
     result["iterations"] = {"asked": request.iterations, "done": done}
+    result["traces"] = cell.traces.count
+    if counted is not None:
+        result["retraces"] = cell.traces.count - counted
 
 
 def _steps(backend, method, room_s, result):

@@ -55,6 +55,7 @@ class Stopped(Exception):  # noqa: N818 (it is often no error: `unsupported` is 
         self.outcome = outcome
         self.kind = kind
         self.message = message
+        self.traceback = None  # of a user's own file: the part that is theirs
 
 
 class Expected(NamedTuple):

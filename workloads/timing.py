@@ -9,7 +9,7 @@ from time import get_clock_info, perf_counter
 from typing import List, NamedTuple
 
 CLOCK = "perf_counter"
-# Memory is read at most so often, and never between two readings of the clock.
+# Memory is read every so many calls, and never between two readings of the clock.
 MEMORY_EVERY = 10
 _OVERHEAD_CALLS = 1000
 # Of the budget: what warm-up may take, and when timing ends. The rest is for the outputs.
@@ -61,11 +61,13 @@ def peak_rss_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def _forget(_):
+def forget(_):
     """Keep nothing of an answer."""
 
 
-def repeat(call, *, at_most, at_least=1, until=None, keep=_forget) -> Timed:
+def repeat(
+    call, *, at_most, at_least=1, until=None, keep=forget, memory_every=MEMORY_EVERY
+) -> Timed:
     """Time calls until there are `at_most`, or the clock passes `until` after `at_least`.
 
     `keep` takes what is wanted from each answer, which is then let go as a user's loop would.
@@ -78,7 +80,7 @@ def repeat(call, *, at_most, at_least=1, until=None, keep=_forget) -> Timed:
         values.append(end - start)
         kept.append(keep(answer))
         del answer  # or the next call's would be exchanged for it inside the timed region
-        if number % MEMORY_EVERY == 0:
+        if number % memory_every == 0:
             memory.append(rss_bytes())
         if until is not None and number >= at_least and perf_counter() >= until:
             break
@@ -99,7 +101,7 @@ def grow(call, *, steps, until) -> List[float]:
     return values
 
 
-def whole(call, *, steps, keep=_forget) -> Timed:
+def whole(call, *, steps, keep=forget) -> Timed:
     """Time one call over `steps` steps; its value is the whole divided by them."""
     timed = repeat(lambda: call(steps), at_most=1, keep=keep)
     return timed._replace(values_s=[timed.values_s[0] / steps])

@@ -4,16 +4,13 @@ import faulthandler
 import os
 import sys
 import threading
-import traceback
 from contextlib import contextmanager
 from time import perf_counter
 
-from workloads import fingerprint, knobs, models, protocol, refusals
+from workloads import fingerprint, knobs, models, protocol, refusals, user
 
 _PR_SET_PDEATHSIG = 1
 _SIGKILL = 9
-# Outcomes whose message alone may not tell where to look.
-_UNFORESEEN = ("failed", "environment_error")
 
 
 class Phases:
@@ -56,7 +53,7 @@ def _work(request_path, result):
     request = protocol.read_request(request_path)
     if request.parent_pid is not None and os.getppid() != request.parent_pid:
         os._exit(1)  # it died before the kernel was asked: nobody waits for a result
-    if request.model not in models.MODELS:
+    if not request.workload and request.model not in models.MODELS:
         raise protocol.malformed(
             f"model {request.model!r} is not one of {', '.join(models.MODELS)}"
         )
@@ -74,7 +71,8 @@ def _work(request_path, result):
             backends = actions.load(request, result)
         except Exception as error:
             raise refusals.not_imported(error) from error
-    actions.ACTIONS[request.action](backends, request, phases, result)
+    with user.blamed(request.workload):
+        actions.ACTIONS[request.action](backends, request, phases, result)
 
 
 def _die_with_parent():
@@ -99,5 +97,5 @@ def _fail(result, stopped):
     result["failure"] = {
         "kind": stopped.kind,
         "message": stopped.message,
-        "traceback": traceback.format_exc() if stopped.outcome in _UNFORESEEN else None,
+        "traceback": refusals.traceback_of(stopped),
     }

@@ -1,0 +1,62 @@
+"""The same weights for every version: drawn by shape, set before anything is timed.
+
+Versions of Keras list a model's weights in different orders: kernels before biases or after, those
+that are not trained at the end or with their layer. So weights are drawn in an order that none of
+that changes: by shape; of one shape by the layer that they belong to, in the model's order; of one
+layer by the last part of their name (`beta`, `gamma`), which is the same everywhere. Where one
+layer has several of one name and shape, as the two directions of a bidirectional one have, they are
+drawn in its own order. The gates of recurrent layers lie in one order in every Keras.
+
+What a layer computes with them may still have changed, and then the outputs tell: Keras 2.2 and
+2.3 and TensorFlow 1 compute an LSTM's gates by a hard sigmoid, tf.keras of TensorFlow 2 by a
+sigmoid; a GRU has one bias there and two here (`reset_after`), and so another shape.
+"""
+
+from math import sqrt
+
+import numpy as np
+
+_SEED = 4  # after those of numpy, Python and TensorFlow
+
+
+def set_same(model):
+    """Give the model weights that are the same in every version that lays it out alike.
+
+    Kernels are drawn with a deviation of one over the root of what they sum over, all others with
+    .1; variances around one.
+    """
+    listed = list(model.weights)
+    random = np.random.RandomState(_SEED)
+    values = {}
+    for shape, _, name, weight in sorted(_keyed(model, listed), key=lambda entry: entry[:3]):
+        values[id(weight)] = _drawn(random, shape, name)
+    model.set_weights([values[id(weight)] for weight in listed])
+
+
+def _keyed(model, listed):
+    """Shape, layer, name and weight of each of the model's weights."""
+    left, keyed = {id(weight): weight for weight in listed}, []
+    owners = [*(layer.weights for layer in model.layers), listed]  # the model's own come last
+    for number, weights in enumerate(owners):
+        for weight in weights:
+            if left.pop(id(weight), None) is not None:  # it may be shared
+                keyed.append((shape_of(weight), number, _last_part(weight.name), weight))
+    return keyed
+
+
+def shape_of(weight) -> tuple:
+    """Shape of a variable, of any Keras."""
+    return tuple(int(size) for size in weight.shape)
+
+
+def _last_part(name) -> str:
+    """`kernel`, out of `lstm/lstm_cell/kernel:0`."""
+    return name.rpartition("/")[2].partition(":")[0]
+
+
+def _drawn(random, shape, name):
+    values = random.standard_normal(shape)
+    if "variance" in name:
+        return 1 + 0.1 * abs(values)
+    axes = 2  # of a kernel, at least
+    return values / sqrt(np.prod(shape[:-1])) if len(shape) >= axes else values * 0.1
