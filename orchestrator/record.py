@@ -145,7 +145,8 @@ def _claim(result: Result, mend: str) -> tuple[Outcome, Failure | None, Result]:
             message = f"{failure.message}\n{mend}"
             failure = msgspec.structs.replace(failure, message=message)
         return result.outcome, failure, result
-    if not result.values_s or min(result.values_s) <= 0:
+    # A profile is no measurement, and has no times.
+    if result.profile is None and (not result.values_s or min(result.values_s) <= 0):
         failure = Failure(kind="values", message="The guest reported success without usable times.")
         return "failed", failure, result
     return "ok", None, result

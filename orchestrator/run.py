@@ -21,8 +21,12 @@ class Measure(Protocol):
 
 
 def missing_blocks(plan: Plan, records: attempts.ByKey) -> list[Block]:
-    """The blocks that have no counting attempt yet."""
-    return [block for block in plan.blocks if attempts.next_attempt(block, records) is not None]
+    """The blocks that have no counting attempt yet, those of the profiles last."""
+    return [
+        block
+        for block in (*plan.blocks, *plan.profile_blocks)
+        if attempts.next_attempt(block, records) is not None
+    ]
 
 
 def work_through(
@@ -44,4 +48,5 @@ def work_through(
                 folder.write(record)
                 records.setdefault(job.key, {})[attempt] = record
                 if attempt == first:  # a block that is redone counts once
-                    progress.advance(f"{job.arm.name}  {job.case}: {record.outcome}")
+                    profiled = " profiled" if job.is_profile else ""
+                    progress.advance(f"{job.arm.name}  {job.case}{profiled}: {record.outcome}")

@@ -28,10 +28,11 @@ _RENAME_NOREPLACE = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from orchestrator.model.plan import Job
+    from orchestrator.model.workload import Workload
 
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -156,17 +157,30 @@ class RunFolder:
         """Where the output of one attempt of a job goes."""
         return self.path / "logs" / f"{_plain(key)}.{attempt}.log"
 
+    def trace_path(self, key: str, attempt: int) -> Path:
+        """Where the framework's own trace of a profile stands, when it left one."""
+        return self.path / "profiles" / f"{_plain(key)}.{attempt}"
+
+    def workload_path(self, name: str) -> Path:
+        """Where the copy of a user's own model stands."""
+        return self.path / "workloads" / _plain(name)
+
     def work_path(self, key: str, attempt: int) -> Path:
         """Where one attempt of a job may write; gone when it has ended."""
         return self.path / "work" / f"{_plain(key)}.{attempt}"
 
     @classmethod
-    def create(cls, results: Path, plan: Plan) -> RunFolder:
-        """Make the folder of a new run and write its plan."""
+    def create(cls, results: Path, plan: Plan, workloads: Iterable[Workload] = ()) -> RunFolder:
+        """Make the folder of a new run, copy the user's own models, and write its plan."""
         folder = cls(results / plan.run_id)
         with storage_errors(folder.path):
             (folder.path / "records").mkdir(parents=True)
             (folder.path / "logs").mkdir()
+            for workload in workloads:
+                for name, raw in workload.files.items():
+                    path = folder.workload_path(workload.name) / name
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    path.write_bytes(raw)
         write_once(folder.plan_path, codec.encode(plan))
         return folder
 
@@ -199,12 +213,12 @@ class RunFolder:
         return plan
 
     def records(self) -> list[Record]:
-        """All records, superseded ones too, in the order of their file names.
+        """All records, of profiles and superseded ones too, in the order of their file names.
 
         InputError names the file that cannot be read, or that is none of this run's.
         """
         plan = self.plan()
-        jobs = {job.key: job for job in plan.jobs}
+        jobs = {job.key: job for job in (*plan.jobs, *plan.profiles)}
         return [self._record(path, plan.run_id, jobs) for path in self._record_files()]
 
     def _record_files(self) -> list[Path]:

@@ -222,6 +222,24 @@ class FakeEngine:
         """One file."""
         return self._of(container).files.get(path)
 
+    def tree(self, container: str, path: str) -> bytes | None:
+        """What is below it, under its own last name."""
+        parent = path.rpartition("/")[0] + "/"
+        files = {
+            name.removeprefix(parent): raw
+            for name, raw in self._of(container).files.items()
+            if name.startswith(f"{path}/")
+        }
+        if not files:
+            return None
+        archive = io.BytesIO()
+        with tarfile.open(fileobj=archive, mode="w") as opened:
+            for name, raw in files.items():
+                info = tarfile.TarInfo(name)
+                info.size = len(raw)
+                opened.addfile(info, io.BytesIO(raw))
+        return archive.getvalue()
+
     def log(self, container: str) -> Iterator[bytes]:
         """Its output."""
         yield self._of(container).output

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orchestrator import __version__
-from orchestrator.cli import cleaning, doctor, listing, racing, reading
+from orchestrator.cli import beginning, cleaning, doctor, listing, racing, reading
 from orchestrator.errors import StackraceError, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ on this machine, and says what the timings show.
 \b
 stackrace run tf114 tf20          which is faster, and how surely
 stackrace list                    environments, presets, cases
+stackrace init                    an example of your own model to begin with
 """
 
 
@@ -55,6 +56,7 @@ def stackrace() -> None:
 
 
 for command in (
+    beginning.init,
     listing.list_command,
     doctor.doctor,
     racing.prepare,

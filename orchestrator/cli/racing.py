@@ -13,12 +13,20 @@ from orchestrator.config import Flags
 from orchestrator.errors import UsageError
 
 environments = click.argument("environments", nargs=-1, metavar="ENV...")
+packages = click.option(
+    "--with",
+    "packages",
+    multiple=True,
+    metavar="PACKAGE",
+    help="Add a package to every environment, such as pandas or 'scipy<1.5'; may be repeated.",
+)
 
 
 @click.command(
     help="Build environments, or find them in the cache.",
 )
 @environments
+@packages
 @options.where
 def prepare(**flags: Any) -> int:  # noqa: ANN401 - the names are those of Flags' fields
     """Run `stackrace prepare`; returns the exit code."""
@@ -41,12 +49,35 @@ def prepare(**flags: Any) -> int:  # noqa: ANN401 - the names are those of Flags
     "is the reference. The same one twice races it against itself.",
 )
 @environments
-@click.option("--preset", metavar="NAME", help="What to measure: smoke, quick, seed [quick].")
+@click.option("--preset", metavar="NAME", help="What to measure; `list` shows them [quick].")
 @click.option(
-    "--case", "cases", multiple=True, metavar="GLOB", help="Only these cases; may be repeated."
+    "--case",
+    "cases",
+    multiple=True,
+    metavar="GLOB[+KNOB=VALUE]",
+    help="Only these cases, with these knobs; may be repeated.",
 )
 @click.option(
     "--arm", "arms", multiple=True, metavar="GLOB", help="Only these api/mode; may be repeated."
+)
+@click.option(
+    "--workload",
+    "workloads",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE|FOLDER",
+    help="Your own model instead of ours (`stackrace init`); several are compared.",
+)
+@packages
+@click.option(
+    "--same-weights",
+    is_flag=True,
+    help="Same weights in every arm; no verdict where outputs differ.",
+)
+@click.option(
+    "--profile",
+    is_flag=True,
+    help="After the rounds, profile each cell in a process of its own.",
 )
 @options.where
 @click.option("--rounds", type=int, metavar="N", help="Processes of each cell [the preset's].")

@@ -26,8 +26,7 @@ def parse(texts: Sequence[str], sources: Collection[str]) -> tuple[str, ...]:
     found = {str(_requirement(text)) for text in texts}
     if found and sources:
         raise UsageError(
-            f"--with cannot add to {', '.join(sources)}: nothing is installed into an interpreter or "
-            "an image of yours.",
+            f"--with cannot add to {', '.join(sources)}: nothing is installed into what you made.",
             fix="Install it there yourself, and leave --with out.",
         )
     return tuple(sorted(found))

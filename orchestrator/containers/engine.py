@@ -271,18 +271,24 @@ class DockerEngine:
         with _answers():
             self._api.put_archive(container, folder, archive)
 
-    def get(self, container: str, path: str) -> bytes | None:
-        """The bytes of one file; None when there is none."""
+    def tree(self, container: str, path: str) -> bytes | None:
+        """A file or a folder with all below it, as a tar archive; None when there is none."""
         try:
             with _answers():
                 chunks, _ = self._api.get_archive(container, path)
-                raw = io.BytesIO(b"".join(chunks))
+                return b"".join(chunks)
         except RefusedError as error:
             if error.status == HTTPStatus.NOT_FOUND:
                 return None
             raise
+
+    def get(self, container: str, path: str) -> bytes | None:
+        """The bytes of one file; None when there is none."""
+        raw = self.tree(container, path)
+        if raw is None:
+            return None
         try:
-            with tarfile.open(fileobj=raw) as archive:
+            with tarfile.open(fileobj=io.BytesIO(raw)) as archive:
                 member = archive.next()
                 file = archive.extractfile(member) if member is not None else None
                 return file.read() if file is not None else None

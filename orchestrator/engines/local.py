@@ -79,14 +79,22 @@ def execute(
     """
     # Absolute: the worker runs in its own folder.
     work = folder.work_path(job.key, attempt).absolute()
+    trace = work / "trace"
     with storage_errors(work):
         shutil.rmtree(work, ignore_errors=True)  # what a killed command left
-        work.mkdir(parents=True)
+        (trace if job.is_profile else work).mkdir(parents=True)
 
     def run() -> Execution:
         limits = plan.limits_of(job.arm.environment, case.device)
         return environments[job.arm.environment].run(
-            request(job, case, plan, phase_path=str(work / "phases")),
+            request(
+                job,
+                case,
+                plan,
+                phase_path=str(work / "phases"),
+                workload=_workload(job, plan, folder),
+                trace_folder=str(trace) if job.is_profile else "",
+            ),
             work=work,
             log=folder.log_path(job.key, attempt).absolute(),
             limits=limits,
@@ -100,6 +108,8 @@ def execute(
         # Without room for its result a worker ends like one that crashed, which it did not.
         if execution.result is None and free_bytes(work) < ROOM_BYTES:
             raise full_disk(work)
+        if job.is_profile:
+            _keep_trace(trace, folder.trace_path(job.key, attempt))
     except OSError as error:
         if error.errno in DISK_FULL:
             raise full_disk(work) from error
@@ -110,6 +120,22 @@ def execute(
         shutil.rmtree(work, ignore_errors=True)
         with suppress(OSError):
             work.parent.rmdir()
+
+
+def _workload(job: Job, plan: Plan, folder: RunFolder) -> str:
+    """Where the copy of the user's own model is that this job runs; empty for one of the guest."""
+    own = plan.workload_of(job.arm)
+    return str(folder.workload_path(own.name).absolute() / own.entry) if own else ""
+
+
+def _keep_trace(trace: Path, place: Path) -> None:
+    """Move what the framework's profiler left out of the work folder, if it left anything."""
+    if not any(trace.iterdir()):
+        return
+    with storage_errors(place):
+        shutil.rmtree(place, ignore_errors=True)  # of an attempt that a killed command made
+        place.parent.mkdir(exist_ok=True)
+        trace.rename(place)
 
 
 def watched(
@@ -154,11 +180,19 @@ def compiling(arm: str, limit_s: float, say: Callable[[str], None]) -> Beat:
     return beat
 
 
-def request(job: Job, case: Case, plan: Plan, *, phase_path: str) -> Request:
-    """What the guest is told."""
+def request(
+    job: Job,
+    case: Case,
+    plan: Plan,
+    *,
+    phase_path: str,
+    workload: str = "",
+    trace_folder: str = "",
+) -> Request:
+    """What the guest is told; paths are those of this machine."""
     planned = plan.environment(job.arm.environment)
     return Request(
-        action="measure",
+        action="profile" if job.is_profile else "measure",
         environment=job.arm.environment,
         expected=Expected(
             tensorflow=planned.tensorflow,
@@ -176,6 +210,8 @@ def request(job: Job, case: Case, plan: Plan, *, phase_path: str) -> Request:
         method=case.method,
         device=case.device,
         knobs=case.knobs,
+        workload=workload,
+        trace_folder=trace_folder,
         parameters=case.parameters,
         iterations=case.iterations,
         warmup=case.warmup,

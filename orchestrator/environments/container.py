@@ -43,6 +43,8 @@ USER = 1000
 # The job's volume: what the host put there, and `out`, where the worker may write.
 JOB = "/job"
 OUT = f"{JOB}/out"
+WORKLOAD = f"{JOB}/workload"
+TRACE = f"{OUT}/trace"
 CACHE = "/cache"
 # Looked at this often until the first call is over; while the worker measures, never.
 WATCH_S = 0.5
@@ -154,6 +156,8 @@ class ContainerEnvironment:
             state = self.engine.state(name)
             with log.open("ab") as file:
                 file.writelines(self.engine.log(name))
+            if request.trace_folder:
+                self._bring_trace(name, Path(request.trace_folder))
             entered = _phases(self.engine, name)
             return Execution(
                 start=start,
@@ -210,9 +214,7 @@ class ContainerEnvironment:
             # Which GPUs these are, the engine sees to.
             variables |= gpu_variables({}, gpus=(), cache=Path(CACHE))
             variables[CUDA_CACHE] = f"{CACHE}/cuda"
-        asked = msgspec.structs.replace(
-            request, phase_path=f"{OUT}/phases", parent_pid=None, host_on_stdin=True
-        )
+        asked = _inside(request)
         container = Container(
             name=name,
             image=self.image,
@@ -242,6 +244,9 @@ class ContainerEnvironment:
             ) from error
         files = {"guest.pyz": self.guest.read_bytes(), "request.json": codec.encode(asked)}
         self.engine.put(name, JOB, context.archive(files, owned={"out": USER, "out/home": USER}))
+        if request.workload:
+            folder = context.tree("workload", Path(request.workload).parent)
+            self.engine.put(name, JOB, b"".join(context.stream(folder)))
         if gpus is not None:
             self.engine.put(name, CACHE, context.archive({}, owned={"cuda": USER}))
 
@@ -256,6 +261,13 @@ class ContainerEnvironment:
                 ) from error
             return error.message
         return None
+
+    def _bring_trace(self, name: str, folder: Path) -> None:
+        """Copy what a profile left of the framework's own trace to where the host looks for it."""
+        with suppress(RefusedError):  # without it the profile is as good
+            raw = self.engine.tree(name, TRACE)
+            if raw is not None:
+                context.unpack(raw, folder)
 
     def _cuda_cache(self) -> str:
         """The volume of what is compiled for these GPUs and this image; made when absent."""
@@ -292,6 +304,18 @@ class ContainerEnvironment:
                 time.sleep(min(1.0, self.patience_s))
             else:
                 return
+
+
+def _inside(request: Request) -> Request:
+    """The request with paths as they are in the container."""
+    return msgspec.structs.replace(
+        request,
+        phase_path=f"{OUT}/phases",
+        workload=f"{WORKLOAD}/{Path(request.workload).name}" if request.workload else "",
+        trace_folder=TRACE if request.trace_folder else "",
+        parent_pid=None,
+        host_on_stdin=True,
+    )
 
 
 def worker_variables(user: Mapping[str, str], *, device: Device) -> dict[str, str]:

@@ -1,7 +1,11 @@
-"""The build context of an image, as a tar stream: some GB, of which little is ever in memory."""
+"""What goes into images and containers, and comes out of them, as tar streams.
+
+The build context of an image has some GB, of which little is ever in memory.
+"""
 
 from __future__ import annotations
 
+import io
 import os
 import tarfile
 from dataclasses import dataclass
@@ -11,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+MOST_BYTES = 200_000_000  # that a container may send back
 _CHUNK = 1 << 20
 _READABLE = 0o444
 _SEARCHABLE = 0o111
@@ -122,3 +127,18 @@ def archive(files: Mapping[str, bytes], *, owned: Mapping[str, int]) -> bytes:
         info.uid = info.gid = user
         out.append(info.tobuf(tarfile.GNU_FORMAT))
     return b"".join([*out, *stream(iter(entries))])
+
+
+def unpack(archive: bytes, folder: Path) -> None:
+    """Put what is below the archive's one folder into `folder`: files and folders, nothing else."""
+    try:
+        with tarfile.open(fileobj=io.BytesIO(archive)) as found:
+            left = MOST_BYTES
+            for member in found:
+                _, _, inside = member.name.partition("/")
+                left -= member.size
+                if inside and left > 0 and (member.isfile() or member.isdir()):
+                    member.name = inside
+                    found.extract(member, folder, filter="data")
+    except tarfile.TarError:  # a container of somebody's image sends what it likes
+        return

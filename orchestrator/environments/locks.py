@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 from uuid import uuid4
 
-from orchestrator.environments.uv import uv
-from orchestrator.errors import EnvironmentFailedError
+from orchestrator.environments.uv import conflict, uv
+from orchestrator.errors import EnvironmentFailedError, UsageError
 from orchestrator.model.names import Variant
 from orchestrator.process import run_tool
 from orchestrator.store import NAME_CACHE, storage_errors
@@ -79,13 +79,36 @@ def read(
     """The lock of a row: the one that ships with stackrace, else one in the folder `own`.
 
     The latter is resolved when it is not there yet, for the interpreter `python`, or without one
-    for the row's version of Python. Raises EnvironmentFailedError when there is no lock to be had.
+    for the row's version of Python. With packages that the user adds (`extra`) it is one of its own
+    that keeps every pin of the row's. Raises EnvironmentFailedError when there is no lock to be
+    had, UsageError when these packages do not fit.
     """
     if variant not in row.packages:
         raise EnvironmentFailedError(
             f"{row.identifier} has no build for {variant}.",
             fix="Leave it out, or add packages and size_mb for it to its table in stackrace.toml.",
         )
+    base = _base(row, variant, locks=locks, own=own, python=python, say=say, run=run)
+    if not row.extra or own is None:
+        return base
+    path = _extra_path(row, variant, base, own=own)
+    if not path.exists():
+        say(f"{row.identifier}: adding {', '.join(row.extra)}.")
+        _make_extra(row, variant, base, path, python=python, run=run)
+    return Lock(path=path, text=path.read_text(encoding="utf-8"))
+
+
+def _base(
+    row: Row,
+    variant: Variant,
+    *,
+    locks: Path,
+    own: Path | None,
+    python: Path | None,
+    say: Callable[[str], None],
+    run: Runner,
+) -> Lock:
+    """The lock of a row without what the user adds to it."""
     if row.ours or own is None:
         path = lock_path(row, variant, locks=locks)
     else:
@@ -159,12 +182,54 @@ def _make_own(row: Row, variant: Variant, path: Path, *, python: Path | None, ru
             log=log,
             run=run,
         )
-        temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-        temporary.write_text(f"{_title(row, variant)}\n{text}", encoding="utf-8")
-        with suppress(FileExistsError):  # another command was faster: both use its lock
-            path.hardlink_to(temporary)
-        temporary.unlink()
+        _keep(path, f"{_title(row, variant)}\n{text}")
         log.unlink(missing_ok=True)
+
+
+def _extra_path(row: Row, variant: Variant, base: Lock, *, own: Path) -> Path:
+    asked = [base.text, row.extra, row.python]
+    digest = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:_DIGITS]
+    return own / f"{row.lock_name}-{variant}-with-{digest}.txt"
+
+
+def _make_extra(
+    row: Row, variant: Variant, base: Lock, path: Path, *, python: Path | None, run: Runner
+) -> None:
+    """Lock what the user adds. The row's own pins are asked for as well, so that none changes."""
+    pins = [f"{name}=={version}" for name, version in base.pins.items()]
+    log = path.with_suffix(".log")
+    with storage_errors(path.parent, fix=NAME_CACHE):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            text = _resolve(
+                [*pins, *row.extra],
+                row.constraints,
+                python=python or row.python,
+                old=None,
+                log=log,
+                run=run,
+                excluded=_excluded(row.packages[variant]),
+            )
+        except EnvironmentFailedError as error:
+            if not (said := conflict(log)):
+                raise
+            raise UsageError(
+                f"--with {', '.join(row.extra)} does not fit {row.identifier}.",
+                why=said,
+                fix="Name a version that does, such as --with 'pandas<1.4'; the environment's own "
+                f"packages\nnever change. Log: {log}",
+            ) from error
+        _keep(path, f"{_title(row, variant)}\n{text}")
+    log.unlink(missing_ok=True)
+
+
+def _keep(path: Path, text: str) -> None:
+    """Give a lock its name, unless another command was faster: then both use that one's."""
+    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    with suppress(FileExistsError):
+        path.hardlink_to(temporary)
+    temporary.unlink()
 
 
 def _title(row: Row, variant: Variant) -> str:
@@ -179,17 +244,19 @@ def _resolve(
     old: Path | None,
     log: Path,
     run: Runner,
+    excluded: Sequence[str] | None = None,
 ) -> str:
     """Pins with hashes. `python`: an interpreter, or a version such as `3.7`.
 
     Pins of the file `old` that still hold stay as they are. `log` is there after a failure.
+    `excluded`: what no package gets although it asks for it; by default what `packages` exclude.
     """
     with tempfile.TemporaryDirectory(prefix="stackrace-lock-") as name:
         folder = Path(name)
         files = {
             "in": packages,
             "constraints": constraints,
-            "excluded": _excluded(packages),
+            "excluded": _excluded(packages) if excluded is None else excluded,
         }
         for file, lines in files.items():
             (folder / file).write_text("\n".join(lines), encoding="utf-8")

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 # Wheels of 100 to 500 MB on a slow line.
 TIMEOUT_S = 3600.0
 
+_MOST_LETTERS = 400
+
 # What would change which files are installed, or where to: locks and paths decide that alone. The
 # user's indexes, credentials, certificates, proxies and uv's cache folder stay.
 DROPPED = frozenset(
@@ -124,6 +126,18 @@ def diagnose(error: ToolError, log: Path) -> EnvironmentFailedError:
     return EnvironmentFailedError(
         f"uv {error.problem}.", why=_last_lines(error.tail), fix=f"Log: {log}"
     )
+
+
+def conflict(log: Path) -> str:
+    """Why no versions fit together, in uv's own words; empty when that is not what it said."""
+    said = ""
+    with suppress(OSError):
+        said = log.read_text(encoding="utf-8", errors="replace")
+    found = re.search(r"no solution found[^:]*:(.*?)(?:\n\s*\n|$)", said, re.IGNORECASE | re.DOTALL)
+    words = " ".join(re.findall(r"[\x21-\x7e]+", found[1])) if found else ""  # no line drawing
+    if len(words) <= _MOST_LETTERS:
+        return words
+    return f"{words[:_MOST_LETTERS].rpartition(' ')[0]} ..."
 
 
 def _last_lines(text: str) -> str:

@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING
 
 from orchestrator.environments import builder, cache, interpreters, locks
 from orchestrator.environments.builder import Job
-from orchestrator.errors import EnvironmentFailedError, StackraceError, worst_exit_code
+from orchestrator.errors import (
+    EnvironmentFailedError,
+    StackraceError,
+    UsageError,
+    worst_exit_code,
+)
 from orchestrator.process import stop_all
 from orchestrator.store import NAME_CACHE, storage_errors
 
@@ -84,7 +89,7 @@ def _jobs(
                 python=interpreter.path,
                 say=say,
             )
-        except EnvironmentFailedError as error:
+        except (EnvironmentFailedError, UsageError) as error:
             failures[row.identifier] = error
             continue
         place = cache.slot(row, variant, lock=lock, interpreter=interpreter, cache=options.cache)

@@ -183,6 +183,9 @@ class Engine(Protocol):
     def get(self, container: str, path: str) -> bytes | None:
         """The bytes of one file; None when there is none."""
 
+    def tree(self, container: str, path: str) -> bytes | None:
+        """A file or a folder with all below it, as a tar archive; None when there is none."""
+
     def log(self, container: str) -> Iterable[bytes]:
         """What it has written to stdout and stderr, in order."""
 

@@ -32,6 +32,10 @@ class Versions(Protocol):
     def keras(self) -> str:
         """The version of the `keras` package, or nothing where there is none."""
 
+    @property
+    def extra(self) -> tuple[str, ...]:
+        """Packages added with --with."""
+
 
 def framework(item: Versions) -> tuple[Framework, str]:
     """What the environment computes with, and its version."""
@@ -48,10 +52,10 @@ def own_api(item: Versions) -> Api:
 
 
 def title(item: Versions) -> str:
-    """`TensorFlow 1.14.0, Keras 2.2.5`."""
+    """`TensorFlow 1.14.0, Keras 2.2.5`, with ` + pandas` where that was added."""
     name, version = framework(item)
     keras = f", Keras {item.keras}" if item.keras else ""
-    return f"{FRAMEWORKS[name]} {version}{keras}"
+    return f"{FRAMEWORKS[name]} {version}{keras}" + "".join(f" + {one}" for one in item.extra)
 
 
 class Impossible(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

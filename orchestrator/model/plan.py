@@ -10,6 +10,7 @@ from orchestrator.model.cell import Arm, Case
 from orchestrator.model.names import Backend, Device, Mode, Variant
 
 PLAN_SCHEMA: Final = "stackrace.plan/1"
+PROFILE_ROUND: Final = 0  # of jobs that are profiled; rounds of timings count from 1
 
 
 class PlannedEnvironment(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +56,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     slot: int  # position in the block, from 0
     unsupported: str | None = None  # why no process is started, known before the run
 
+    @property
+    def is_profile(self) -> bool:
+        """Whether it is profiled, and not timed."""
+        return self.round == PROFILE_ROUND
+
 
 class Block(msgspec.Struct, frozen=True, kw_only=True):
     """Every arm of one case, in random order."""
@@ -94,8 +100,19 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def jobs(self) -> tuple[Job, ...]:
-        """Every planned job, in order."""
+        """Every planned job that is timed, in order."""
         return tuple(job for block in self.blocks for job in block.jobs)
+
+    @property
+    def profile_blocks(self) -> tuple[Block, ...]:
+        """The profiles as blocks of one job each: nothing of theirs is compared."""
+        return tuple(Block(round=job.round, case=job.case, jobs=(job,)) for job in self.profiles)
+
+    def workload_of(self, arm: Arm) -> PlannedWorkload | None:
+        """The user's own model that an arm runs: its own, or the run's only one."""
+        if arm.workload is None:
+            return self.workloads[0] if len(self.workloads) == 1 else None
+        return next(item for item in self.workloads if item.name == arm.workload)
 
     def environment(self, identifier: str) -> PlannedEnvironment:
         """The planned environment of that identifier."""

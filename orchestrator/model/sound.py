@@ -51,6 +51,7 @@ def _plan_problems(plan: Plan) -> Iterator[str]:
     yield from _repeated("environments", "identifier", (i.identifier for i in plan.environments))
     yield from _repeated("cases", "name", (case.name for case in plan.cases))
     yield from _repeated("blocks", "key", (job.key for job in plan.jobs))
+    yield from _repeated("profiles", "key", (job.key for job in (*plan.jobs, *plan.profiles)))
     yield from _repeated("blocks", "round and case", ((b.round, b.case) for b in plan.blocks))
     for number, environment in enumerate(plan.environments):
         yield from _in_environment(f"environments[{number}]", environment)
@@ -60,6 +61,14 @@ def _plan_problems(plan: Plan) -> Iterator[str]:
     cases = {case.name for case in plan.cases}
     for number, block in enumerate(plan.blocks):
         yield from _in_block(f"blocks[{number}]", block, plan.rounds, identifiers, cases)
+    for number, job in enumerate(plan.profiles):
+        here = f"profiles[{number}]"
+        if job.case not in cases:
+            yield f"{here}.case {job.case!r} is none of its cases"
+        if not job.is_profile:
+            yield f"{here}.round is {job.round}, which is a round of timings"
+        yield from _in_job(here, job, identifiers)
+    yield from _in_workloads(plan)
     if plan.reference not in identifiers | {job.arm.name for job in plan.jobs}:
         yield f"reference {plan.reference!r} is none of its environments or arms"
 
@@ -119,15 +128,34 @@ def _in_block(
     yield from _repeated(f"{where}.jobs", "slot", (job.slot for job in block.jobs))
     for number, job in enumerate(block.jobs):
         here = f"{where}.jobs[{number}]"
-        if job.arm.environment not in identifiers:
-            yield f"{here}.arm.environment {job.arm.environment!r} is none of its environments"
         if (job.case, job.round) != (block.case, block.round):
             yield f"{here} has not the case and the round of its block"
-        # It becomes part of file names, and must not lead out of the run folder.
-        if not job.key or job.key.startswith(".") or set("/\0") & set(job.key):
-            yield f"{here}.key {job.key!r} is not the key of a job"
-        if len(job.key.encode(errors="surrogateescape")) > _LONGEST_KEY:
-            yield f"{here}.key is {len(job.key)} letters long"
+        yield from _in_job(here, job, identifiers)
+
+
+def _in_job(where: str, job: Job, identifiers: set[str]) -> Iterator[str]:
+    if job.arm.environment not in identifiers:
+        yield f"{where}.arm.environment {job.arm.environment!r} is none of its environments"
+    # It becomes part of file names, and must not lead out of the run folder.
+    if not job.key or job.key.startswith(".") or set("/\0") & set(job.key):
+        yield f"{where}.key {job.key!r} is not the key of a job"
+    if len(job.key.encode(errors="surrogateescape")) > _LONGEST_KEY:
+        yield f"{where}.key is {len(job.key)} letters long"
+
+
+def _in_workloads(plan: Plan) -> Iterator[str]:
+    yield from _repeated("workloads", "name", (item.name for item in plan.workloads))
+    for number, item in enumerate(plan.workloads):
+        if not is_name(item.name):
+            yield f"workloads[{number}].name {item.name!r} is not a name"
+        # It is imported, and must not lead out of the run folder either.
+        if not item.entry or item.entry == ".." or set("/\0") & set(item.entry):
+            yield f"workloads[{number}].entry {item.entry!r} is not a file of the workload's folder"
+    names = {item.name for item in plan.workloads}
+    several = len(names) > 1
+    for job in (*plan.jobs, *plan.profiles):
+        if job.arm.workload not in names if several else job.arm.workload is not None:
+            yield f"the arm {job.arm.name!r} has a workload that is not one of several"
 
 
 def _is_version(text: str) -> bool:

@@ -9,21 +9,20 @@ from orchestrator.model.plan import PlannedWorkload
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
 
 @dataclass(frozen=True, kw_only=True)
 class Workload:
     """One file, or a folder with `workload.py` in it.
 
-    `files`: all that it consists of, by their path below its folder, with `/`. `entry`: the one to
-    import. `digest`: sha256 over the names and bytes of all files, in order.
+    `files`: all that it consists of, as it was read, by the path below its folder, with `/`.
+    `entry`: the one to import. `digest`: sha256 over the names and bytes of all files, in order.
     """
 
     name: str
     entry: str
     digest: str
-    files: Mapping[str, Path]
+    files: Mapping[str, bytes]
     shapes: tuple[tuple[int, ...], ...] = ()  # its BATCH_SHAPES
     has_step: bool = False
 

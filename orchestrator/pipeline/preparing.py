@@ -45,7 +45,10 @@ def wanted(settings: Config, names: Sequence[str], zipapp: guest.Guest) -> tuple
         for name, source in settings.sources.items()
         if name in names
     }
-    rows = choosing.rows(settings, names, described=described)
+    rows = [
+        msgspec.structs.replace(row, extra=settings.packages)
+        for row in choosing.rows(settings, names, described=described)
+    ]
     return tuple(_wanted(row, settings) for row in rows)
 
 
@@ -95,6 +98,7 @@ def planned(
         backend=item.backend,
         source=item.source,
         image_digest=environment.image_digest if environment else None,
+        extra=row.extra,
         slow_start=row.identifier in choice.slow,
     )
 
@@ -107,6 +111,7 @@ def again(plan: Plan, settings: Config, zipapp: guest.Guest) -> tuple[Wanted, ..
     asked = [item for item in plan.environments if item.lock_digest]
     told = dataclasses.replace(
         settings,
+        packages=asked[0].extra if asked else (),  # the same for all of a run
         backend=next((item.backend for item in asked if not item.source), settings.backend),
         sources={
             item.lock or item.identifier: Source(backend=item.backend, place=item.source)

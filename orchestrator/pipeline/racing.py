@@ -4,60 +4,28 @@ from __future__ import annotations
 
 import os
 import time
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from orchestrator import (
-    config,
-    containers,
-    grid,
-    guest,
-    host,
-    interrupt,
-    log,
-    matrix,
-    pairs,
-    plan,
-    process,
-    record,
-    run,
-)
-from orchestrator.engines import local
+from orchestrator import config, grid, guest, host, log, matrix, pairs, plan, run, workload
 from orchestrator.environments import interpreters, locks
-from orchestrator.errors import (
-    EnvironmentFailedError,
-    InterruptedRunError,
-    StackraceError,
-    UsageError,
-)
+from orchestrator.errors import EnvironmentFailedError, UsageError
 from orchestrator.model import attempts, phrases
-from orchestrator.pipeline import devices, health, preparing, reading
+from orchestrator.pipeline import devices, preparing
+from orchestrator.pipeline.measuring import Hints, measure
 from orchestrator.report import words
 from orchestrator.store import RunFolder, storage_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from orchestrator.environments.options import Wanted
     from orchestrator.model.execution import Environment
     from orchestrator.model.grid import Grid, Selection
     from orchestrator.model.matrix import Row
-    from orchestrator.model.plan import Job, Plan
-    from orchestrator.model.record import Record
+    from orchestrator.model.plan import Plan
 
-
-BUSY = 1.7  # load per core above which others are at work as well
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hints:
-    """How the user, who came through stackrace or through nox, can go on."""
-
-    more_rounds: Callable[[int], str] | None  # None: a resumed run keeps its plan
-    resume: Callable[[Path], str]
+__all__ = ["Hints", "lock", "race", "resume"]
 
 
 def race(settings: config.Config, hints: Hints) -> int:
@@ -66,6 +34,7 @@ def race(settings: config.Config, hints: Hints) -> int:
     _check_writable(settings.results)
     every = grid.load(settings.presets)
     preset = grid.preset(every, settings.preset)
+    workloads = workload.read(settings.workloads, without=settings.results)
     zipapp = guest.build(settings.cache / "guest")
     entered = preparing.wanted(settings, settings.environments, zipapp)
     rows = [item.row for item in entered]
@@ -79,8 +48,10 @@ def race(settings: config.Config, hints: Hints) -> int:
         rounds=settings.rounds,
         devices=choice.devices,
         existing=[form for form in grid.FORMS if any(row.has(*form) for row in rows)],
+        workloads=workloads,
+        same_weights=settings.same_weights,
     )
-    reference = plan.check_reference(rows, selection.forms, settings.reference)
+    reference = plan.check_reference(rows, selection, settings.reference)
     _announce(every, selection, rows, settings)
     _warn_of_pythons(entered)
     started = time.monotonic()
@@ -104,10 +75,12 @@ def race(settings: config.Config, hints: Hints) -> int:
         seed=settings.seed,
         gpus=choice.uuids,
         against=choice.against,
+        workloads=[item.planned for item in workloads],
+        profile=settings.profile,
     )
     with devices.held(choice.uuids, settings):
-        folder = RunFolder.create(settings.results, planned)
-        return _measure(folder, planned, prepared, hints, preparing_s=preparing_s)
+        folder = RunFolder.create(settings.results, planned, workloads)
+        return measure(folder, planned, prepared, hints, preparing_s=preparing_s)
 
 
 def resume(path: Path, settings: config.Config, hints: Hints) -> int:
@@ -123,11 +96,12 @@ def resume(path: Path, settings: config.Config, hints: Hints) -> int:
             why="stackrace was updated meanwhile; results of changed code are never compared.",
             fix="Finish it with the stackrace that started it, or start a new run.",
         )
+    _check_workloads(folder, planned)
     lacking = run.missing_blocks(planned, attempts.by_key(folder.records()))
     if not lacking:
-        jobs = phrases.count(len(planned.jobs), "job")
+        jobs = phrases.count(len(planned.jobs) + len(planned.profiles), "job")
         log.talk(f"Nothing is missing in {path}: it has {jobs}, and the records of all.")
-        return _measure(folder, planned, {}, hints, preparing_s=0.0)
+        return measure(folder, planned, {}, hints, preparing_s=0.0)
     started = time.monotonic()
     prepared = preparing.build(
         preparing.again(planned, settings, zipapp),
@@ -139,7 +113,7 @@ def resume(path: Path, settings: config.Config, hints: Hints) -> int:
     _check_same_locks(planned, prepared)
     with devices.held(planned.gpus, settings):
         preparing_s = time.monotonic() - started
-        return _measure(folder, planned, prepared, hints, preparing_s=preparing_s)
+        return measure(folder, planned, prepared, hints, preparing_s=preparing_s)
 
 
 def lock(settings: config.Config) -> None:
@@ -163,11 +137,15 @@ def _announce(
     """Say what is going to happen, and how long it may take."""
     estimate = grid.estimate_s(every, selection, environments=len(rows), limits=settings.limits)
     grid.check_size(selection.jobs(len(rows)), estimate)
+    # How fast a user's own model is, nobody knows: iterations are cut to fit the limit of a job.
+    about = "at most" if settings.workloads else "about"
+    profiles = len(selection.cases) * selection.arms(len(rows)) if settings.profile else 0
+    then = f", then {phrases.count(profiles, 'profile')}" if profiles else ""
     log.talk(
         f"{', '.join(row.identifier for row in rows)}: "
         f"{phrases.count(selection.jobs(len(rows)), 'job')} in "
-        f"{phrases.count(selection.rounds, 'interleaved round')}, about "
-        f"{words.roughly(estimate)} of measuring."
+        f"{phrases.count(selection.rounds, 'interleaved round')}, {about} "
+        f"{words.roughly(estimate)} of measuring{then}."
     )
     for size, seconds in grid.too_long(every, selection, settings.limits).items():
         log.warn(
@@ -184,99 +162,16 @@ def _warn_of_pythons(entered: Sequence[Wanted]) -> None:
         log.warn(told)
 
 
-def _warn_of_load(loads: Sequence[float], cores: int, when: str) -> None:
-    """A busy machine measures its other work too. One worker alone makes a load of `cores`."""
-    if loads and median(loads) > BUSY * cores:
-        log.warn(
-            f"The machine {when} busy: load {median(loads):.1f} on {phrases.count(cores, 'core')}. "
-            "Times vary more then, and intervals get wide; measure on a quiet machine."
-        )
-
-
-def _measure(
-    folder: RunFolder,
-    planned: Plan,
-    prepared: Mapping[str, Environment],
-    hints: Hints,
-    *,
-    preparing_s: float,
-) -> int:
-    machine = health.with_gpus(host.facts(), planned.gpus)
-    away = _away(planned)
-    loads: list[float] = []
-
-    def measure(job: Job, *, attempt: int) -> Record:
-        case = planned.case(job.case)
-        if job.unsupported is not None:
-            return record.known_beforehand(
-                job, case, plan=planned, attempt=attempt, host=machine, at=process.now()
+def _check_workloads(folder: RunFolder, planned: Plan) -> None:
+    """UsageError when the copy of a user's own model is no longer what was measured so far."""
+    for item in planned.workloads:
+        path = folder.workload_path(item.name)
+        if workload.digest(workload.files_below(path)) != item.digest:
+            raise UsageError(
+                f"{path} is no longer the workload that this run was started with.",
+                why="It was edited; results of changed code are never compared.",
+                fix="Undo that, or start a new run with the changed workload.",
             )
-        before = host.load()
-        loads.append(before.load_1m)
-        execution = local.execute(
-            job,
-            case,
-            plan=planned,
-            attempt=attempt,
-            folder=folder,
-            environments=prepared,
-            say=log.talk,
-        )
-        return record.make(
-            job,
-            case,
-            execution,
-            plan=planned,
-            attempt=attempt,
-            host=machine,
-            before=before,
-            after=host.load(),
-            engine=_facts(planned, job, away),
-        )
-
-    if away:
-        log.warn(
-            f"Docker Engine at {away} is on another machine: what records say of CPU, memory and "
-            "load is this machine's, not that one's."
-        )
-    _warn_of_load([host.load().load_1m], machine.cores, "is")
-    with folder.claimed(), _resumable(folder, planned, hints):
-        records = attempts.by_key(folder.records())
-        jobs = sum(len(block.jobs) for block in run.missing_blocks(planned, records))
-        with log.progress("racing", jobs) as progress:
-            run.work_through(planned, folder, records, measure, progress)
-    _warn_of_load(loads, machine.cores, "was")
-    return reading.conclude(folder, preparing_s=preparing_s, more_rounds=hints.more_rounds)
-
-
-def _facts(planned: Plan, job: Job, away: str) -> dict[str, Any]:
-    """Where and how a job is started, as its record keeps it: the machine of `away`, unnamed."""
-    there = away and planned.environment(job.arm.environment).backend == "container"
-    return {**local.FACTS, "elsewhere": True} if there else dict(local.FACTS)
-
-
-def _away(planned: Plan) -> str:
-    """Where the containers of a run are, when that is another machine; else empty."""
-    used = any(item.backend == "container" for item in planned.environments)
-    return containers.elsewhere() if used else ""
-
-
-@contextmanager
-def _resumable(folder: RunFolder, planned: Plan, hints: Hints) -> Iterator[None]:
-    """Say, when the run is cut, what it has and how to go on; leave that in summary.json too."""
-    try:
-        yield
-    except (interrupt.Stopped, StackraceError) as cut:
-        done = len(planned.jobs) - reading.status(folder.path).missing
-        what = f"Stopped ({cut})." if isinstance(cut, interrupt.Stopped) else cut.what
-        error = InterruptedRunError(
-            f"{what} {phrases.count(done, 'job')} of {len(planned.jobs)} are measured and kept.",
-            fix=f"Go on with: {hints.resume(folder.path)}",
-            exit_code=cut.exit_code,
-        )
-        with suppress(StackraceError):  # a full disk takes no summary
-            reading.summarise(folder, exit_code=cut.exit_code)
-        raise error from cut
 
 
 def _check_same_locks(planned: Plan, prepared: Mapping[str, Environment]) -> None:

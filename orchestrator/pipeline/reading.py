@@ -48,6 +48,7 @@ class Reading:
     frame: pd.DataFrame
     comparison: Comparison
     context: Context
+    failed_profiles: int = 0  # or missing: no verdict depends on them
 
     @property
     def text(self) -> str:
@@ -65,7 +66,7 @@ class Reading:
         """0, or 3 when jobs failed or are missing."""
         jobs = self.comparison.jobs
         failed = sum(jobs.get(outcome, 0) for outcome in (*FAILED_OUTCOMES, "missing"))
-        return FAILED if failed else 0
+        return FAILED if failed or self.failed_profiles else 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +108,7 @@ def status(path: Path) -> Status:
     by_key = attempts.by_key(records)
     outcomes: Counter[str] = Counter()
     missing = 0
-    for block in plan.blocks:
+    for block in (*plan.blocks, *plan.profile_blocks):
         attempt = attempts.counting_attempt(block, by_key)
         if attempt is None:
             missing += len(block.jobs)
@@ -118,7 +119,7 @@ def status(path: Path) -> Status:
         created=plan.created,
         environments=tuple(item.identifier for item in plan.environments),
         rounds=plan.rounds,
-        planned=len(plan.jobs),
+        planned=len(plan.jobs) + len(plan.profiles),
         outcomes=dict(outcomes),
         missing=missing,
         superseded=len(records) - outcomes.total(),
@@ -210,7 +211,12 @@ def _read(
         reference=reference or _shared_reference(plans),
         kinds=kinds or None,
     )
-    return Reading(frame=frame, comparison=comparison, context=_context(runs))
+    return Reading(
+        frame=frame,
+        comparison=comparison,
+        context=_context(runs),
+        failed_profiles=sum(_failed_profiles(plan, records) for plan, records in runs),
+    )
 
 
 def _context(runs: Sequence[tuple[Plan, list[Record]]]) -> Context:
@@ -225,6 +231,17 @@ def _context(runs: Sequence[tuple[Plan, list[Record]]]) -> Context:
         cpu=cpu,
         cores=cores,
     )
+
+
+def _failed_profiles(plan: Plan, records: Sequence[Record]) -> int:
+    by_key = attempts.by_key(records)
+    failed = 0
+    for block in plan.profile_blocks:
+        attempt = attempts.counting_attempt(block, by_key)
+        failed += attempt is None or any(
+            by_key[job.key][attempt].outcome in FAILED_OUTCOMES for job in block.jobs
+        )
+    return failed
 
 
 def _shared_threshold(plans: Sequence[Plan]) -> float:

@@ -54,6 +54,12 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["run", "tf114", "--case", "large-small/*"], "The large model cannot take small data"),
         (["run", "tf114", "--case", "nothing/*"], "No case matches 'nothing/*'."),
         (["run", "tf114", "--case", "*/fit+batchsize=4"], "Did you mean batch_size?"),
+        (["run", "tf114", "--workload", "nowhere.py"], "There is no workload nowhere.py."),
+        (["run", "tf114", "--with", ""], "--with is empty."),
+        (["run", "tf114", "--with", "-r"], "--with '-r' is no package."),
+        (["run", "--resume", "x", "--profile"], "takes no other option"),
+        (["init", "model.txt"], "model.txt ends in neither .py nor .toml."),
+        (["init", "nowhere/model.py"], "There is no folder nowhere."),
         (["run", "tf114", "--arm", "keras/eagr"], "No arm matches 'keras/eagr'."),
         (["run", "tf114", "--rounds", "0"], "0 rounds would measure nothing."),
         (["run", "tf114", "--rounds", "many"], "'many' is not a valid integer"),
@@ -199,7 +205,9 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     for option in ("--preset", "--case", "--arm", "--rounds", "--threshold", "--resume"):
         assert option in shown
-    assert "--workload" not in shown
+    for option in ("--workload", "--with", "--same-weights", "--profile"):
+        assert option in shown
+    assert "--budget" not in shown
 
 
 def test_help_has_its_layout(capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,8 +6,10 @@ import pytest
 
 from orchestrator import grid, matrix, plan
 from orchestrator.errors import UsageError
+from orchestrator.model.grid import Selection
 from orchestrator.model.plan import Limits, Plan, PlannedEnvironment
 
+EAGER = Selection(cases=(), forms=(("tf.keras", "eager"),), rounds=1)
 LIMITS = Limits(first_call_s=600, job_s=120)
 
 
@@ -111,17 +113,17 @@ def test_a_row_raced_against_itself_has_two_arms() -> None:
 def test_reference_may_be_an_environment_or_an_arm(reference: str) -> None:
     """Both forms of a reference are accepted."""
     rows = matrix.select(matrix.load(), ["tf114", "tf20"])
-    assert plan.check_reference(rows, [("tf.keras", "eager")], reference) == reference
+    assert plan.check_reference(rows, EAGER, reference) == reference
 
 
 def test_first_environment_is_the_reference() -> None:
     """Without a reference the first environment is it."""
     rows = matrix.select(matrix.load(), ["tf20", "tf114"])
-    assert plan.check_reference(rows, [("tf.keras", "eager")], None) == "tf20"
+    assert plan.check_reference(rows, EAGER, None) == "tf20"
 
 
 def test_unknown_reference_names_the_nearest() -> None:
     """A reference outside the run is an error."""
     rows = matrix.select(matrix.load(), ["tf114", "tf20"])
     with pytest.raises(UsageError, match=r"Did you mean tf20\?"):
-        plan.check_reference(rows, [("tf.keras", "eager")], "tf21")
+        plan.check_reference(rows, EAGER, "tf21")

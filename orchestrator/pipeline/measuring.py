@@ -1,0 +1,145 @@
+"""From a plan to records: job by job, interruptible, and to the report on them."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from orchestrator import containers, control, host, interrupt, log, process, record, run
+from orchestrator.engines import local
+from orchestrator.errors import InterruptedRunError, StackraceError
+from orchestrator.model import attempts, phrases
+from orchestrator.model.names import FAILED_OUTCOMES
+from orchestrator.pipeline import health, reading
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from pathlib import Path
+
+    from orchestrator.model.execution import Environment
+    from orchestrator.model.plan import Job, Plan
+    from orchestrator.model.record import Record
+    from orchestrator.store import RunFolder
+
+BUSY = 1.7  # load per core above which others are at work as well
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hints:
+    """How the user, who came through stackrace or through nox, can go on."""
+
+    more_rounds: Callable[[int], str] | None  # None: a resumed run keeps its plan
+    resume: Callable[[Path], str]
+
+
+def _warn_of_load(loads: Sequence[float], cores: int, when: str) -> None:
+    """A busy machine measures its other work too. One worker alone makes a load of `cores`."""
+    if loads and median(loads) > BUSY * cores:
+        log.warn(
+            f"The machine {when} busy: load {median(loads):.1f} on {phrases.count(cores, 'core')}. "
+            "Times vary more then, and intervals get wide; measure on a quiet machine."
+        )
+
+
+def measure(
+    folder: RunFolder,
+    planned: Plan,
+    prepared: Mapping[str, Environment],
+    hints: Hints,
+    *,
+    preparing_s: float,
+) -> int:
+    """Measure what the run lacks, then report on it. Returns the exit code."""
+    machine = health.with_gpus(host.facts(), planned.gpus)
+    away = _away(planned)
+    loads: list[float] = []
+
+    def one(job: Job, *, attempt: int) -> Record:
+        case = planned.case(job.case)
+        if job.unsupported is not None:
+            return record.known_beforehand(
+                job, case, plan=planned, attempt=attempt, host=machine, at=process.now()
+            )
+        before = host.load()
+        loads.append(before.load_1m)
+        before_s = clock.seconds()
+        execution = local.execute(
+            job,
+            case,
+            plan=planned,
+            attempt=attempt,
+            folder=folder,
+            environments=prepared,
+            say=log.talk,
+        )
+        after_s = clock.seconds()
+        return record.make(
+            job,
+            case,
+            execution,
+            plan=planned,
+            attempt=attempt,
+            host=machine,
+            before=before,
+            after=host.load(),
+            engine=_facts(planned, job, away),
+            control=control.around(before_s, after_s),
+        )
+
+    if away:
+        log.warn(
+            f"Docker Engine at {away} is on another machine: what records say of CPU, memory and "
+            "load is this machine's, not that one's."
+        )
+    _warn_of_load([host.load().load_1m], machine.cores, "is")
+    with folder.claimed(), control.Clock() as clock, _resumable(folder, planned, hints):
+        records = attempts.by_key(folder.records())
+        jobs = sum(len(block.jobs) for block in run.missing_blocks(planned, records))
+        with log.progress("racing", jobs) as progress:
+            run.work_through(planned, folder, records, one, progress)
+    _warn_of_load(loads, machine.cores, "was")
+    _warn_of_profiles(planned, records)
+    return reading.conclude(folder, preparing_s=preparing_s, more_rounds=hints.more_rounds)
+
+
+def _warn_of_profiles(planned: Plan, records: attempts.ByKey) -> None:
+    """Those that failed: no report shows a gap in the timings for them."""
+    for job in planned.profiles:
+        tried = records.get(job.key, {})
+        last = tried[max(tried)] if tried else None
+        if last is not None and last.outcome in FAILED_OUTCOMES:
+            why = phrases.first_line(last.failure.message) if last.failure else ""
+            log.warn(f"The profile of {job.arm.name} at {job.case} {last.outcome}: {why}")
+
+
+def _facts(planned: Plan, job: Job, away: str) -> dict[str, Any]:
+    """Where and how a job is started, as its record keeps it: the machine of `away`, unnamed."""
+    there = away and planned.environment(job.arm.environment).backend == "container"
+    return {**local.FACTS, "elsewhere": True} if there else dict(local.FACTS)
+
+
+def _away(planned: Plan) -> str:
+    """Where the containers of a run are, when that is another machine; else empty."""
+    used = any(item.backend == "container" for item in planned.environments)
+    return containers.elsewhere() if used else ""
+
+
+@contextmanager
+def _resumable(folder: RunFolder, planned: Plan, hints: Hints) -> Iterator[None]:
+    """Say, when the run is cut, what it has and how to go on; leave that in summary.json too."""
+    try:
+        yield
+    except (interrupt.Stopped, StackraceError) as cut:
+        every = len(planned.jobs) + len(planned.profiles)
+        done = every - reading.status(folder.path).missing
+        what = f"Stopped ({cut})." if isinstance(cut, interrupt.Stopped) else cut.what
+        error = InterruptedRunError(
+            f"{what} {phrases.count(done, 'job')} of {every} are measured and kept.",
+            fix=f"Go on with: {hints.resume(folder.path)}",
+            exit_code=cut.exit_code,
+        )
+        with suppress(StackraceError):  # a full disk takes no summary
+            reading.summarise(folder, exit_code=cut.exit_code)
+        raise error from cut
