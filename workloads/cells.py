@@ -69,14 +69,14 @@ def make(backend, request, phases, result) -> Cell:
 def complete(cell, request, result):
     """After the first call: what a model that Keras builds while it runs has only now."""
     _describe(cell.backend, cell.model, result)
-    result["kernel"] = models.kernel(cell.backend, cell.model, request.device)
+    result["kernel"] = models.kernel(cell.model, request.device)
 
 
 def _feed(backend, request, turned, theirs):
     if theirs is None:
         return inputs.make(backend, request, turned)
     random = np.random.RandomState(request.seeds.numpy)
-    found = theirs.make_data(tuple(request.batch_shape), random)
+    found = theirs.make_data(knobs.batch_shapes(request, turned)[0], random)
     return inputs.make(backend, request, turned, user.check_data(found))
 
 

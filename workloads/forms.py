@@ -69,6 +69,35 @@ def element(columns):
     return tuple(columns) if len(columns) > 1 else columns[0]
 
 
+def each(function, columns):
+    """Call it with every array of what a dataset yields."""
+    if isinstance(columns, tuple):
+        return tuple(mapped(function, column) for column in columns)
+    return mapped(function, columns)
+
+
+def dataset_of(kind, elements, hold):
+    """Return a tf.data.Dataset, whose class is `kind`, of these elements.
+
+    `hold(array)`: the tensor that it slices. Elements of several shapes have no common array.
+    """
+    if len({str(each(lambda array: array.shape, one)) for one in elements}) == 1:
+        return kind.from_tensor_slices(each(hold, _stacked(elements)))
+    made = [kind.from_tensors(each(hold, one)) for one in elements]
+    whole = made[0]
+    for one in made[1:]:
+        whole = whole.concatenate(one)
+    return whole
+
+
+def _stacked(elements):
+    if isinstance(elements[0], tuple):
+        return tuple(map(_stacked, zip(*elements)))
+    if isinstance(elements[0], dict):
+        return {name: np.stack([one[name] for one in elements]) for name in elements[0]}
+    return np.stack(elements)
+
+
 class Rows:
     """Arrays, or tensors of them: fit goes through all rows in a call; shapes take turns."""
 

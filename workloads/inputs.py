@@ -100,7 +100,7 @@ def _batch(kind, shape, knobs, leading=1) -> Arrays:
     return Arrays(x, y, random.uniform(0.5, 1.5, rows) if knobs.sample_weight else None)
 
 
-def _formed(backend, request, knobs, batches, rows=None, held_out=None) -> Feed:
+def _formed(backend, request, knobs, batches, *, rows=None, held_out=None) -> Feed:
     """Batches, and the rows of a validation, in the form of the request's input."""
 
     def parts(of):
@@ -117,7 +117,7 @@ def _formed(backend, request, knobs, batches, rows=None, held_out=None) -> Feed:
     return Feed(
         first=batches[0].map(np.copy),
         form=forms.of(backend, request.input, parts(batches), rows),
-        renew=lambda: _formed(backend, request, knobs, batches, rows, held_out),
+        renew=lambda: _formed(backend, request, knobs, batches, rows=rows, held_out=held_out),
         epoch=len(batches) if knobs.batches or held_out else 0,
         validation=validation,
     )
@@ -150,7 +150,7 @@ def _given(backend, request, knobs, found) -> Feed:
     held_out = None
     if knobs.validation:
         held_out = rows.slices(max(1, round(knobs.validation * rows.size)))[-1]
-    return _formed(backend, request, knobs, batches, rows, held_out)
+    return _formed(backend, request, knobs, batches, rows=rows, held_out=held_out)
 
 
 def _cast(array, dtype):

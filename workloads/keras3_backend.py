@@ -6,9 +6,8 @@ from importlib.util import find_spec
 
 import numpy as np
 
-from workloads import xplane
+from workloads import forms, xplane
 from workloads.backend import Backend, Evidence, Nowhere
-from workloads.forms import mapped
 from workloads.protocol import Stopped
 
 _GPUS = ("cuda", "gpu", "rocm")  # platforms of JAX
@@ -19,7 +18,10 @@ class _Keras3(Backend):
 
     def dataset(self, elements):
         """Return a `tf.data.Dataset`: the same input as for TensorFlow, where that is there."""
-        self._only_tensorflow("no_dataset", "A dataset is a tf.data.Dataset")
+        if find_spec("tensorflow") is None:
+            self._only_tensorflow("no_dataset", "A dataset is a tf.data.Dataset")
+        kind = import_module("tensorflow").data.Dataset
+        return forms.dataset_of(kind, elements, lambda array: array)
 
     def first_of(self, dataset):
         """Return the first element of a dataset, as arrays."""
@@ -35,7 +37,7 @@ class _Keras3(Backend):
     def as_inputs(self, x):
         """A batch's samples as tensors of the type that models take."""
         floatx, convert = self.keras.backend.floatx(), self.keras.ops.convert_to_tensor
-        return mapped(lambda a: convert(a, floatx if _is_float(a) else None), x)
+        return forms.mapped(lambda a: convert(a, floatx if _is_float(a) else None), x)
 
     def scope(self, strategy, device):
         """A context without a strategy."""
@@ -89,6 +91,7 @@ class Jax(_Keras3):
 
     def set_threads(self, number):
         """Stopped: JAX has no such setting."""
+        del number
         raise Stopped(
             "unsupported", "threads", "JAX has no setting for the number of its CPU threads."
         )

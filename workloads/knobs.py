@@ -161,19 +161,25 @@ def batch_shapes(request, chosen) -> list:
 
 
 def check(request, chosen):
-    """Stopped (`unsupported`) for a knob that would change nothing in this case, or cannot be."""
+    """Stopped (`unsupported`) for what would change nothing in this case, or cannot be."""
+    if request.mode == "run_eagerly" and request.method.endswith("_function"):
+        raise _refused(
+            "mode",
+            f"The mode run_eagerly is what compile() is told: it does not reach {request.method}, "
+            "a function of the user's own, which is the same as in the mode eager.",
+        )
     for name, (methods, why) in _OF_USE.items():
         if name in request.knobs and request.method not in methods:
             raise _refused(name, f"The knob {name} does nothing for {request.method}: {why}.")
     if chosen.jit_compile and request.mode == "run_eagerly":
         raise _refused("jit_compile", "What runs op by op is not compiled: see the mode eager.")
     if request.input == "given":
-        _check_given(request, chosen)
+        _check_given(chosen)
     for shape in chosen.shape:
         _check_shape(request, chosen.shape[0], shape)
 
 
-def _check_given(request, chosen):
+def _check_given(chosen):
     if chosen.batches or len(chosen.batch_size) > 1 or len(chosen.shape) > 1:
         raise _refused(
             "batches", "How many batches there are, and of which shapes, the workload file says."

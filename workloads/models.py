@@ -256,7 +256,7 @@ def _unsupported(kind, why) -> Stopped:
     return Stopped("unsupported", kind, why)
 
 
-def kernel(backend, model, device) -> Optional[str]:
+def kernel(model, device) -> Optional[str]:
     """Which implementation a model's first recurrent layer runs with; None where it has none.
 
     Judged from the layer's class, from whether its settings allow cuDNN's kernel, and from the

@@ -40,8 +40,8 @@ def eager_caller(backend, model, feed, *, as_function):
     """Call the model with a tensor of each batch; its answer is read back as an array."""
     run, follow = model, feed.form.next
     if as_function:
-        # Keras 3 and old releases alike take no model for a Python function.
-        run = backend.tf.function(lambda x: model(x))
+        # Old releases take a function, but not the model, for one.
+        run = backend.tf.function(lambda x: model(x))  # noqa: PLW0108
     return lambda: run(backend.as_inputs(follow()[0])).numpy()
 
 

@@ -42,7 +42,9 @@ def _asked(request, cell):
     for name in knobs.OF_PROCESS:
         if name in cell.knobs:
             raise Stopped(
-                "skipped", name, f"The knob {name} is of the whole process: it takes one of its own."
+                "skipped",
+                name,
+                f"The knob {name} is of the whole process: it takes one of its own.",
             )
     return asked
 

@@ -5,11 +5,8 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 
-import numpy as np
-
-from workloads import kerases, steps, xplane
+from workloads import forms, kerases, steps, xplane
 from workloads.backend import OPTIMIZERS, Backend, Evidence, Nowhere
-from workloads.forms import mapped
 from workloads.protocol import Stopped
 
 _TF2 = (2, 0)
@@ -101,15 +98,8 @@ class TensorFlow(Backend):
 
     def dataset(self, elements):
         """Return a dataset of tensors in memory: in graph mode of variables that are fed once."""
-        dataset = self.tf.data.Dataset
         hold = (lambda array: array) if self.executes_eagerly else self._variable
-        if len({_shapes(element) for element in elements}) == 1:
-            return dataset.from_tensor_slices(_each(hold, _stacked(elements)))
-        made = [dataset.from_tensors(_each(hold, element)) for element in elements]
-        whole = made[0]
-        for one in made[1:]:
-            whole = whole.concatenate(one)
-        return whole
+        return forms.dataset_of(self.tf.data.Dataset, elements, hold)
 
     def next_of(self, dataset):
         """What the one iterator of a dataset yields next, in the session."""
@@ -122,7 +112,7 @@ class TensorFlow(Backend):
         if not self.executes_eagerly:
             return self.session().run(self.next_of(dataset))
         found = next(iter(dataset))
-        return _each(lambda tensor: tensor.numpy(), found)
+        return forms.each(lambda tensor: tensor.numpy(), found)
 
     def as_inputs(self, x):
         """A batch's samples as tensors of the type that models take."""
@@ -370,25 +360,6 @@ def _keras(tf, api):
 
 def _nothing():
     """Leave the model as it is: it is what was trained."""
-
-
-def _each(function, element):
-    """Call it with every array of a dataset's element."""
-    if isinstance(element, tuple):
-        return tuple(mapped(function, column) for column in element)
-    return mapped(function, element)
-
-
-def _shapes(element):
-    return str(_each(lambda array: array.shape, element))
-
-
-def _stacked(elements):
-    if isinstance(elements[0], tuple):
-        return tuple(map(_stacked, zip(*elements)))
-    if isinstance(elements[0], dict):
-        return {name: np.stack([one[name] for one in elements]) for name in elements[0]}
-    return np.stack(elements)
 
 
 def _is_tf1(tf) -> bool:
