@@ -215,9 +215,9 @@ def _make_extra(
                 raise
             raise UsageError(
                 f"--with {', '.join(row.extra)} does not fit {row.identifier}.",
-                why=said,
-                fix="Name a version that does, such as --with 'pandas<1.4'; the environment's own "
-                f"packages\nnever change. Log: {log}",
+                why=f"{said}\nLog: {log}",
+                fix="Name a version that does, such as --with 'pandas<1.4': the environment's own "
+                "packages never change.",
             ) from error
         _keep(path, f"{_title(row, variant)}\n{text}")
     log.unlink(missing_ok=True)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 TIMEOUT_S = 3600.0
 
 _MOST_LETTERS = 400
+_OFFLINE = "network (?:connectivity is|was) disabled"
 
 # What would change which files are installed, or where to: locks and paths decide that alone. The
 # user's indexes, credentials, certificates, proxies and uv's cache folder stay.
@@ -133,6 +134,8 @@ def conflict(log: Path) -> str:
     said = ""
     with suppress(OSError):
         said = log.read_text(encoding="utf-8", errors="replace")
+    if re.search(_OFFLINE, said, re.IGNORECASE):  # then what it does not have says nothing
+        return ""
     found = re.search(r"no solution found[^:]*:(.*?)(?:\n\s*\n|$)", said, re.IGNORECASE | re.DOTALL)
     words = " ".join(re.findall(r"[\x21-\x7e]+", found[1])) if found else ""  # no line drawing
     if len(words) <= _MOST_LETTERS:
@@ -159,7 +162,7 @@ _CAUSES = (
         "is not what others measured.",
     ),
     Cause(
-        r"failed to fetch: `?(?P<name>[^`\s]+)|network (?:connectivity is|was) disabled|"
+        rf"failed to fetch: `?(?P<name>[^`\s]+)|{_OFFLINE}|"
         r"error sending request|dns error|connection refused|request failed after|"
         r"operation timed out|failed to download(?! and build)",
         "The package index could not be reached",
