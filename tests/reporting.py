@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from orchestrator import advice
 from orchestrator.merge import merge
+from orchestrator.model.findings import Findings
+from orchestrator.pipeline import beside
 from orchestrator.report import markdown, terminal
 from orchestrator.report.context import Context
 from orchestrator.verdict import compare
@@ -68,8 +71,14 @@ class Reports:
             cores=2,
             **facts,
         )
-        self.terminal = terminal.render(frame, comparison, context, width=width, colour=colour)
-        self.markdown = markdown.render(frame, comparison, context)
+        findings = Findings(
+            comparison=comparison,
+            advice=advice.of(frame, comparison),
+            profiles=beside.profiles([(plan, records)]),
+            broken=beside.broken([(plan, records)]),
+        )
+        self.terminal = terminal.render(frame, findings, context, width=width, colour=colour)
+        self.markdown = markdown.render(frame, findings, context)
 
     @property
     def sentences(self) -> str:

@@ -30,15 +30,15 @@ def grouped(cells: Cells, judged: Sequence[Judged], *, threshold: float) -> tupl
     """
     slow = {cell: item for task in judged for cell, item in task.slow.items()}
     causes = _causes(cells, judged, threshold=threshold)
-    left, found = dict(slow), []
+    left, found = set(slow), []
     while causes:
-        level, members = max(causes.items(), key=lambda item: len(item[1] & left.keys()))
-        explained = [left.pop(cell) for cell in sorted(members & left.keys())]
-        del causes[level]
-        if not explained:
+        level, members = max(causes.items(), key=lambda item: len(item[1] & left))
+        if not members & left:
             break
-        found.append(_avoided(level, explained))
-    return (*found, *(_avoided(None, [item]) for item in left.values()))
+        found.append(_avoided(level, [slow[cell] for cell in sorted(members)]))
+        left -= members
+        del causes[level]
+    return (*found, *(_avoided(None, [slow[cell]]) for cell in sorted(left)))
 
 
 def _causes(cells: Cells, judged: Sequence[Judged], *, threshold: float) -> dict[_Level, set[int]]:

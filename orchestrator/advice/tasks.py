@@ -30,8 +30,15 @@ WORK_KNOBS: Final = frozenset(
     }
 )
 GROUPS: Final[Mapping[str, str]] = {method: group[0] for group in METHOD_GROUPS for method in group}
-# The parts of a cell that somebody can choose between; knobs are further axes, by their names.
-AXES: Final = ("environment", "api", "mode", "workload", "input", "method")
+# What somebody can choose between, and the part of a cell that it is; turned knobs are axes too.
+AXES: Final[Mapping[str, str]] = {
+    "version": "environment",
+    "api": "api",
+    "mode": "mode",
+    "workload": "workload",
+    "input": "input",
+    "method": "method",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +86,7 @@ def configuration(cells: Cells, cell: int, comparison: Comparison) -> Configurat
 
 def levels(key: Key) -> dict[str, str]:
     """The value of every axis in one cell; a knob that is not turned is no axis of it."""
-    parts = {axis: str(getattr(key, axis) or "") for axis in AXES}
+    parts = {axis: str(getattr(key, part) or "") for axis, part in AXES.items()}
     turned = {k: v for k, v in split_knobs(key.knobs).items() if k not in WORK_KNOBS}
     return parts | turned
 

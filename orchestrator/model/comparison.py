@@ -88,7 +88,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
         Two cells that meet as installed and at equal mode are one comparison.
         """
-        found = {
+        found = dict.fromkeys(
             (
                 item.family,
                 item.candidate.arm,
@@ -98,5 +98,5 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             )
             for item in self.contrasts
             if item.q is not None
-        }
+        )
         return Counter(family for family, *_ in found)

@@ -6,7 +6,9 @@ from typing import Final, Literal
 
 import msgspec
 
+from orchestrator.model.advice import Advice
 from orchestrator.model.comparison import Comparison
+from orchestrator.model.findings import Broken, Profiled
 
 SUMMARY_SCHEMA: Final = "stackrace.summary/1"
 
@@ -17,3 +19,6 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     schema: Literal["stackrace.summary/1"] = SUMMARY_SCHEMA
     exit_code: int
     comparison: Comparison
+    advice: Advice = Advice()
+    profiles: tuple[Profiled, ...] = ()
+    broken: tuple[Broken, ...] = ()

@@ -6,14 +6,16 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from orchestrator import log
+from orchestrator import advice, log
 from orchestrator.errors import InputError, UsageError, nearest
 from orchestrator.merge import export, merge
 from orchestrator.model import attempts, codec
+from orchestrator.model.findings import Findings
 from orchestrator.model.names import FAILED_OUTCOMES
 from orchestrator.model.phrases import count
 from orchestrator.model.status import Status
 from orchestrator.model.summary import SUMMARY_SCHEMA, Summary
+from orchestrator.pipeline import beside
 from orchestrator.report import markdown, terminal, words
 from orchestrator.report.context import Context
 from orchestrator.store import (
@@ -46,16 +48,21 @@ class Reading:
     """What recorded runs say, ready to be shown."""
 
     frame: pd.DataFrame
-    comparison: Comparison
+    findings: Findings
     context: Context
     failed_profiles: int = 0  # or missing: no verdict depends on them
+
+    @property
+    def comparison(self) -> Comparison:
+        """How everything compares."""
+        return self.findings.comparison
 
     @property
     def text(self) -> str:
         """The report as a terminal shows it."""
         return terminal.render(
             self.frame,
-            self.comparison,
+            self.findings,
             self.context,
             width=log.width(),
             colour=log.shows_colour(),
@@ -211,9 +218,15 @@ def _read(
         reference=reference or _shared_reference(plans),
         kinds=kinds or None,
     )
+    findings = Findings(
+        comparison=comparison,
+        advice=advice.of(frame, comparison),
+        profiles=beside.profiles(runs),
+        broken=beside.broken(runs),
+    )
     return Reading(
         frame=frame,
-        comparison=comparison,
+        findings=findings,
         context=_context(runs),
         failed_profiles=sum(_failed_profiles(plan, records) for plan, records in runs),
     )
@@ -270,7 +283,15 @@ def _write(
     exit_code: int,
     fix: str = NAME_RESULTS,
 ) -> tuple[Path, ...]:
-    summary = Summary(schema=SUMMARY_SCHEMA, exit_code=exit_code, comparison=found.comparison)
+    findings = found.findings
+    summary = Summary(
+        schema=SUMMARY_SCHEMA,
+        exit_code=exit_code,
+        comparison=findings.comparison,
+        advice=findings.advice,
+        profiles=findings.profiles,
+        broken=findings.broken,
+    )
     files = []
     for name in dict.fromkeys(formats):
         path = target / REPORTS[name]
@@ -284,4 +305,4 @@ def _write(
 
 
 def _markdown(found: Reading) -> str:
-    return markdown.render(found.frame, found.comparison, found.context)
+    return markdown.render(found.frame, found.findings, found.context)

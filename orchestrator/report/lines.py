@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from orchestrator.model.advice import Advice
     from orchestrator.model.comparison import Comparison, Contrast, Gap
+    from orchestrator.model.findings import Broken, Findings
     from orchestrator.model.plan import PlannedEnvironment
     from orchestrator.report.cells import Cell
     from orchestrator.report.context import Context
@@ -27,9 +29,11 @@ _NAMED: Final = 2
 
 
 def versions(context: Context) -> list[str]:
-    """`tf114 = TensorFlow 1.14.0, Keras 2.2.5`, one an environment; with what was named for it."""
+    """`tf114 = TensorFlow 1.14.0, Keras 2.2.5, with pandas`, one an environment."""
     return [
-        f"{item.identifier} = {title(item)}" + (f", {found(item)}" if item.source else "")
+        f"{item.identifier} = {title(item)}"
+        + (f", {found(item)}" if item.source else "")
+        + (f", with {', '.join(item.extra)}" if item.extra else "")
         for item in context.environments
     ]
 
@@ -208,6 +212,12 @@ def gaps(comparison: Comparison) -> list[str]:
     return found
 
 
+def broken(item: Broken) -> str:
+    """The line above a traceback of the user's own file."""
+    arms = words.listed(item.arms) if len(item.arms) <= _NAMED else f"{len(item.arms)} arms"
+    return f"Your workload file failed in {phrases.count(item.jobs, 'job')} of {arms}"
+
+
 def failures(frame: pd.DataFrame, comparison: Comparison) -> list[str]:
     """Jobs without a number in cells that have one from other rounds."""
     empty = {(gap.arm, gap.case) for gap in comparison.gaps}
@@ -225,15 +235,22 @@ def failures(frame: pd.DataFrame, comparison: Comparison) -> list[str]:
     ]
 
 
-def hints(comparison: Comparison, context: Context) -> list[tuple[str, str]]:
+def hints(findings: Findings, context: Context) -> list[tuple[str, str]]:
     """What to do next: a word, and a command or path."""
-    found = []
+    comparison, found = findings.comparison, []
     if context.command is not None and any(map(_open, comparison.contrasts)):
         time = f"  (about {words.roughly(context.command_s)})" if context.command_s else ""
         found.append(("unclear?", f"{context.command}{time}"))
+    elif findings.advice.steps and _choosing(findings.advice):
+        found.append(("fastest?", findings.advice.steps[0].command))
     if context.folder is not None:
         found.append(("report", str(context.folder / "report.md")))
     return found
+
+
+def _choosing(advice: Advice) -> bool:
+    """Something is told from something else, but not yet what is best."""
+    return advice.any and not all(item.sure for item in advice.choices)
 
 
 def _open(contrast: Contrast) -> bool:

@@ -6,7 +6,9 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from orchestrator.report import words
+from orchestrator.model.comparison import BETWEEN_ARMS
+from orchestrator.report import within, words
+from orchestrator.report.telling import Told, extremes, tell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -20,24 +22,26 @@ _MODE_SHARE: Final = 0.5
 
 
 def headline(cells: Sequence[Cell], comparison: Comparison) -> list[str]:
-    """How all others compare with the reference, as installed wherever that was measured."""
-    by_name = {(cell.arm, cell.case): cell for cell in cells}
+    """How all others compare with the reference, as installed wherever that was measured.
+
+    Workload files are compared first: who races two asks whether a change made the model slower.
+    """
     main = _main(comparison)
     if not main:
-        kinds = dict.fromkeys(contrast.kind for contrast in comparison.contrasts)
-        counted = [f"{words.KINDS[kind]}: {words.counted(comparison, kind)}." for kind in kinds]
-        return counted or [_nothing(cells, comparison)]
+        return within.sentences(cells, comparison) or [_nothing(cells, comparison)]
+    by_name = {(cell.arm, cell.case): cell for cell in cells}
     groups: dict[str, list[Contrast]] = {}
     for contrast in main:
-        groups.setdefault(_subject(contrast, by_name)[0], []).append(contrast)
-    found = []
+        groups.setdefault(_subject(contrast, by_name, comparison)[0], []).append(contrast)
+    found = within.sentences(cells, comparison, kinds=("workload",))
     for members in groups.values():
         if len(members) > TOLD:
-            found += _counted(members, by_name)
+            found += _counted(members, by_name, comparison)
             continue
         for alike in _alike(members):
             where = words.listed([_where(contrast, by_name, main) for contrast in alike])
-            sentence = _told(alike[0], by_name, where, comparison.threshold)
+            told = Told(*_subject(alike[0], by_name, comparison), where)
+            sentence = tell(alike[0], told, threshold=comparison.threshold)
             found += [sentence, *_modes(alike[0], comparison, by_name)]
     return found
 
@@ -52,15 +56,23 @@ def _alike(members: Sequence[Contrast]) -> list[list[Contrast]]:
 
 
 def _main(comparison: Comparison) -> list[Contrast]:
-    for kinds in ({"as_installed"}, {"version"}, {"mode", "api", "workload"}):
-        main = [contrast for contrast in comparison.contrasts if contrast.kind in kinds]
-        if main and (kinds != {"as_installed"} or "/" not in comparison.reference):
+    """As installed where that was compared, else at equal mode; with an arm all that met it."""
+    if "/" in comparison.reference:
+        return [item for item in comparison.contrasts if item.kind in BETWEEN_ARMS]
+    for kind in ("as_installed", "version"):
+        main = [contrast for contrast in comparison.contrasts if contrast.kind == kind]
+        if main:
             return main
     return []
 
 
 def _nothing(cells: Sequence[Cell], comparison: Comparison) -> str:
+    measured = [cell for cell in cells if cell.seconds is not None]
     environments = list(dict.fromkeys(cell.environment for cell in cells))
+    if len(measured) == 1:
+        (cell,) = measured
+        took = f"{cell.arm} takes {words.seconds(cell.seconds)} an iteration at {cell.case}"
+        return f"{took}: nothing else was measured to compare it with."
     if len(environments) == 1:
         return (
             f"Only {environments[0]} was measured: there is no other environment to compare with."
@@ -68,10 +80,12 @@ def _nothing(cells: Sequence[Cell], comparison: Comparison) -> str:
     return f"Nothing here can be compared with {comparison.reference}."
 
 
-def _subject(contrast: Contrast, by_name: Mapping[tuple[str, str], Cell]) -> tuple[str, str]:
+def _subject(
+    contrast: Contrast, by_name: Mapping[tuple[str, str], Cell], comparison: Comparison
+) -> tuple[str, str]:
     """The candidate and the reference as a sentence names them."""
     candidate, reference = contrast.candidate, contrast.reference
-    if contrast.kind == "as_installed":
+    if contrast.kind == "as_installed" and "/" not in comparison.reference:
         names = [by_name[side.arm, side.case].environment for side in (candidate, reference)]
         return f"{names[0]} as installed", names[1]
     return candidate.arm, reference.arm
@@ -84,44 +98,9 @@ def _where(
     methods = {by_name[item.candidate.arm, item.candidate.case].method for item in main}
     cases = {item.candidate.case for item in main}
     side = contrast.candidate
-    return by_name[side.arm, side.case].method if len(methods) == len(cases) else side.case
-
-
-def _told(
-    contrast: Contrast, by_name: Mapping[tuple[str, str], Cell], where: str, threshold: float
-) -> str:
-    subject, reference = _subject(contrast, by_name)
-    caution = "".join(f" ({note})" for note in contrast.notes if note.startswith("confounded"))
-    interval = words.interval(contrast, to=" to ")
-    match contrast.state:
-        case "slower" | "faster":
-            return _beyond(contrast, subject, reference, where) + caution
-        case "same":
-            near = f"at {where}, within {words.percent(threshold)} ({interval})."
-            return f"{subject} is as fast as {reference} {near}{caution}"
-        case "unclear":
-            what = f"{subject} against {reference} at {where}"
-            return f"{what} is unclear: {contrast.reason} ({interval}).{caution}"
-        case None:
-            return _undecided(contrast, subject, reference, where) + caution
-
-
-def _beyond(contrast: Contrast, subject: str, reference: str, where: str) -> str:
-    turned = contrast if contrast.state == "slower" else words.inverse(contrast)
-    return (
-        f"{subject} is {words.ratio(turned)} {str(contrast.state).upper()} than {reference} "
-        f"at {where} ({words.interval(turned, to=' to ')})."
-    )
-
-
-def _undecided(contrast: Contrast, subject: str, reference: str, where: str) -> str:
-    if contrast.ratio is None:
-        return f"{subject} against {reference} at {where} has no number: {contrast.reason}."
-    span = f" ({words.interval(contrast, to=' to ')})" if contrast.low is not None else ""
-    return (
-        f"{subject} took {words.ratio(contrast)} the time of {reference} at {where}{span}. "
-        f"No verdict: {contrast.reason}."
-    )
+    cell = by_name[side.arm, side.case]
+    where = cell.method if len(methods) == len(cases) else side.case
+    return f"{where} of {cell.workload}" if cell.workload else where
 
 
 def _modes(
@@ -164,19 +143,13 @@ def _share_of_mode(contrast: Contrast, graph: Contrast) -> list[str]:
     return [f"{said}: graph against graph it is {figures}."]
 
 
-def _counted(members: Sequence[Contrast], by_name: Mapping[tuple[str, str], Cell]) -> list[str]:
-    subject, reference = _subject(members[0], by_name)
+def _counted(
+    members: Sequence[Contrast], by_name: Mapping[tuple[str, str], Cell], comparison: Comparison
+) -> list[str]:
+    subject, reference = _subject(members[0], by_name, comparison)
     states = Counter(words.verdict(contrast) for contrast in members)
     order = ("slower", "faster", "same", "unclear", "no verdict", "no number")
     parts = [f"{states[state]} {state}" for state in order if states[state]]
-    found = [f"{subject} against {reference}, {len(members)} cases: {', '.join(parts)}."]
-    slower = [item for item in members if item.state == "slower" and item.ratio is not None]
-    faster = [item for item in members if item.state == "faster" and item.ratio is not None]
-    for state, group in (("slower", slower), ("faster", [words.inverse(item) for item in faster])):
-        if group:
-            most = max(group, key=lambda item: item.ratio or 0)
-            figures = f"{words.ratio(most)} {state.upper()}"
-            found.append(
-                f"At most {figures}: {most.candidate.case} ({words.interval(most, to=' to ')})."
-            )
-    return found
+    where = {(item.candidate.arm, item.candidate.case): item.candidate.case for item in members}
+    counted = f"{subject} against {reference}, {len(members)} cases: {', '.join(parts)}."
+    return [counted, *extremes(members, where)]

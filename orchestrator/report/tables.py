@@ -6,39 +6,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from orchestrator.model.comparison import BETWEEN_ARMS
-from orchestrator.report import words
+from orchestrator.report.rows import Draft, finished
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from orchestrator.model.comparison import Comparison, Contrast
-    from orchestrator.model.names import ContrastKind, State
     from orchestrator.report.cells import Cell
+    from orchestrator.report.rows import Row
 
 # Only two environments fit side by side.
 SIDE_BY_SIDE: Final = 2
-# Behind a time that is not proven to be one of the GPU.
-UNPROVEN: Final = "?"
-# Kinds with tables of their own, each called like the part in which its two cells differ.
-FURTHER: Final[tuple[ContrastKind, ...]] = (
-    "mode",
-    "api",
-    "input",
-    "method",
-    "device",
-    "workload",
-)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """Labels tell which cells these are; `remarks` is what the cells have no room for."""
-
-    labels: tuple[str, ...]
-    cells: tuple[str, ...]
-    state: State | None = None
-    q: float | None = None
-    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +51,7 @@ def main_tables(
         return []  # only other kinds were asked for, and they have tables of their own
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
-        groups.setdefault(_group(cell), []).append(cell)
+        groups.setdefault(group_of(cell), []).append(cell)
     shown = [name for name in environments if any(cell.environment == name for cell in cells)]
     # The reference stands to the left, as in `right time / left time`.
     shown.sort(key=lambda name: name != comparison.reference)
@@ -91,51 +69,28 @@ def main_tables(
 def _across_apis(cells: Sequence[Cell], comparison: Comparison) -> Iterator[Table]:
     """As installed, where an environment without tf.keras meets the reference in another api."""
     by_name = {(cell.arm, cell.case): cell for cell in cells}
-    groups: dict[tuple[str, ...], list[Row]] = {}
+    groups: dict[tuple[str, ...], list[Draft]] = {}
     for contrast in comparison.contrasts:
         candidate = by_name[contrast.candidate.arm, contrast.candidate.case]
         reference = by_name[contrast.reference.arm, contrast.reference.case]
         if contrast.kind == "as_installed" and candidate.api != reference.api:
-            row = _row(
-                (candidate.method, f"{candidate.environment} {candidate.api}"),
-                [_time(reference), _time(candidate)],
-                contrast,
+            row = Draft(
+                labels=(candidate.method, f"{candidate.environment} {candidate.api}"),
+                times=(reference, candidate),
+                contrast=contrast,
             )
             name = f"{reference.environment} {reference.api}"
-            groups.setdefault((name, *_group(reference, without="api")), []).append(row)
+            groups.setdefault((name, *group_of(reference, without="api")), []).append(row)
     for (name, *group), rows in groups.items():
         yield Table(
             title=f"as installed: {', '.join(part for part in group if part)}",
             labels=("method", "environment"),
             headers=(name, "time", "ratio", "95% interval", "verdict"),
-            rows=tuple(rows),
+            rows=finished(rows),
         )
 
 
-def further_tables(
-    cells: Sequence[Cell], comparison: Comparison
-) -> dict[ContrastKind, list[Table]]:
-    """The contrasts within an environment, kind by kind."""
-    by_name = {(cell.arm, cell.case): cell for cell in cells}
-    environments = {cell.environment for cell in cells}
-    found: dict[ContrastKind, list[Table]] = {}
-    for kind in FURTHER:
-        if kind in BETWEEN_ARMS and comparison.reference not in environments:
-            continue  # the main tables compare all arms with that one
-        groups: dict[str, list[tuple[Cell, Cell, Contrast]]] = {}
-        for contrast in comparison.contrasts:
-            if contrast.kind == kind:
-                candidate = by_name[contrast.candidate.arm, contrast.candidate.case]
-                reference = by_name[contrast.reference.arm, contrast.reference.case]
-                title = ", ".join(word for word in _group(reference, without=kind) if word)
-                groups.setdefault(title, []).append((candidate, reference, contrast))
-        tables = [_further(kind, title, members) for title, members in groups.items()]
-        if tables:
-            found[kind] = tables
-    return found
-
-
-def _group(cell: Cell, *, without: str = "") -> tuple[str, ...]:
+def group_of(cell: Cell, *, without: str = "") -> tuple[str, ...]:
     """What the title of a table says: all but method, environment and mode."""
     parts = {
         "size": f"{cell.model}-{cell.data}",
@@ -210,17 +165,22 @@ def _side_by_side(
     environments: Sequence[str],
 ) -> Table:
     other = next(name for name in environments if name != comparison.reference)
-    rows = []
+    drafts = []
     for line in _lines(members, comparison):
         candidate = line.cells.get(other)
         key = (candidate.arm, candidate.case, line.installed) if candidate else None
-        times = [_time(line.cells.get(name)) for name in environments]
-        rows.append(_row((line.method, line.what), times, contrasts.get(key) if key else None))
+        drafts.append(
+            Draft(
+                labels=(line.method, line.what),
+                times=tuple(line.cells.get(name) for name in environments),
+                contrast=contrasts.get(key) if key else None,
+            )
+        )
     return Table(
         title=title,
         labels=("method", "mode"),
         headers=(*environments, "ratio", "95% interval", "verdict"),
-        rows=tuple(rows),
+        rows=finished(drafts),
     )
 
 
@@ -231,76 +191,26 @@ def _below_each_other(
     comparison: Comparison,
     environments: Sequence[str],
 ) -> Table:
-    rows = []
+    drafts = []
     for line in _lines(members, comparison):
         for name in environments:
             cell = line.cells.get(name)
             if cell is None:
                 continue
-            labels = (line.method, line.what, name)
             contrast = contrasts.get((cell.arm, cell.case, line.installed))
-            if comparison.reference in {name, cell.arm} and contrast is None:
-                rows.append(
-                    Row(
-                        labels=labels,
-                        cells=(_time(cell), words.NOTHING, words.NOTHING, "reference"),
-                    )
+            refers = comparison.reference in {name, cell.arm} and contrast is None
+            drafts.append(
+                Draft(
+                    labels=(line.method, line.what, name),
+                    times=(cell,),
+                    contrast=contrast,
+                    verdict="reference" if refers else "not compared",
                 )
-            else:
-                rows.append(_row(labels, [_time(cell)], contrast))
-    alone = not contrasts
+            )
+    judged = bool(contrasts)
     return Table(
         title=title,
         labels=("method", "mode", "environment"),
-        headers=("time",) if alone else ("time", "ratio", "95% interval", "verdict"),
-        rows=tuple(Row(labels=row.labels, cells=row.cells[:1]) for row in rows)
-        if alone
-        else tuple(rows),
-    )
-
-
-def _further(
-    kind: ContrastKind, title: str, members: Iterable[tuple[Cell, Cell, Contrast]]
-) -> Table:
-    labels = tuple(name for name in ("method", "environment", "mode") if name != kind)
-    members = list(members)
-    candidate, reference, _ = members[0]
-    return Table(
-        title=f"{words.KINDS[kind]}: {title}",
-        labels=labels,
-        headers=(
-            str(getattr(reference, kind) or "first"),
-            str(getattr(candidate, kind) or "other"),
-            "ratio",
-            "95% interval",
-            "verdict",
-        ),
-        rows=tuple(
-            _row(
-                tuple(str(getattr(reference, name)) for name in labels),
-                [_time(reference), _time(candidate)],
-                contrast,
-            )
-            for candidate, reference, contrast in members
-        ),
-    )
-
-
-def _time(cell: Cell | None) -> str:
-    shown = words.seconds(cell.seconds if cell else None)
-    return f"{shown} {UNPROVEN}" if cell is not None and cell.unproven else shown
-
-
-def _row(labels: tuple[str, ...], times: Sequence[str], contrast: Contrast | None) -> Row:
-    if contrast is None:
-        return Row(labels=labels, cells=(*times, words.NOTHING, words.NOTHING, "not compared"))
-    # Cells without a number are listed with their reasons, once for all tables.
-    both = contrast.candidate.processes > 0 and contrast.reference.processes > 0
-    reason = f"{words.verdict(contrast)}, {contrast.reason}" if contrast.reason and both else None
-    return Row(
-        labels=labels,
-        cells=(*times, words.ratio(contrast), words.interval(contrast), words.verdict(contrast)),
-        state=contrast.state,
-        q=contrast.q,
-        remarks=tuple(remark for remark in (reason, *contrast.notes) if remark),
+        headers=("time", "ratio", "95% interval", "verdict") if judged else ("time",),
+        rows=finished(drafts, judged=judged),
     )

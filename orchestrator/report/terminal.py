@@ -11,10 +11,11 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from orchestrator.report import lines, words
+from orchestrator.report import advising, lines
 from orchestrator.report.cells import read
+from orchestrator.report.further import counts, further_tables
 from orchestrator.report.sentences import headline
-from orchestrator.report.tables import Table, further_tables, main_tables
+from orchestrator.report.tables import main_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,8 +23,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from orchestrator.model.comparison import Comparison
+    from orchestrator.model.findings import Findings
     from orchestrator.report.cells import Cell
     from orchestrator.report.context import Context
+    from orchestrator.report.tables import Table
 
 STYLES: Final = {"slower": "bold red", "faster": "bold green", "same": "cyan", "unclear": "yellow"}
 # More further contrasts than this are counted here and told in full in report.md.
@@ -35,13 +38,14 @@ _WIDE: Final = 96
 
 def render(
     frame: pd.DataFrame,
-    comparison: Comparison,
+    findings: Findings,
     context: Context,
     *,
     width: int = 80,
     colour: bool = False,
 ) -> str:
     """The whole report as text for a terminal of `width` columns, without a final newline."""
+    comparison = findings.comparison
     cells = read(frame, comparison)
     page = _Page(width=width, colour=colour)
     page.say(_versions(context, width), style="bold")
@@ -52,8 +56,11 @@ def render(
         page.say(nothing)
     else:
         _results(page, cells, comparison, context)
+        page.list("Advice, from what was measured here:", advising.top(findings.advice))
     page.list("No number:", lines.gaps(comparison))
     page.list("Lost jobs:", lines.failures(frame, comparison))
+    for item in findings.broken:
+        page.quote(f"{lines.broken(item)}:", item.traceback)
     page.gap()
     page.say(lines.rule(comparison) if comparison.contrasts and not nothing else "")
     page.say(lines.power(comparison))
@@ -61,7 +68,7 @@ def render(
     for warning in comparison.warnings:
         page.say(f"warning: {warning}", style="yellow")
     page.gap()
-    for word, text in lines.hints(comparison, context):
+    for word, text in lines.hints(findings, context):
         page.hint(word, text)
     return page.text()
 
@@ -88,15 +95,14 @@ def _versions(context: Context, width: int) -> str:
 
 
 def _further(page: _Page, cells: Sequence[Cell], comparison: Comparison, context: Context) -> None:
-    found = further_tables(cells, comparison)
-    if sum(len(table.rows) for tables in found.values() for table in tables) <= FURTHER_ROWS:
-        for tables in found.values():
-            for table in tables:
-                page.draw(table)
+    tables = further_tables(cells, comparison)
+    if sum(len(table.rows) for table in tables) <= FURTHER_ROWS:
+        for table in tables:
+            page.draw(table)
         return
     page.list(
         "More in report.md:" if context.folder else "More, in full in a written report:",
-        [f"{words.KINDS[kind]}: {words.counted(comparison, kind)}" for kind in found],
+        counts(cells, comparison),
     )
 
 
@@ -133,6 +139,13 @@ class _Page:
             self.say(title)
             for entry in entries:
                 self._entry(entry)
+
+    def quote(self, title: str, text: str) -> None:
+        """A title and lines as they are, which are never wrapped."""
+        self.gap()
+        self.say(title)
+        for line in text.rstrip().splitlines():
+            self._console.print(Text(f"  {line}"), soft_wrap=True)
 
     def hint(self, word: str, text: str) -> None:
         """A word and a command or path, which are never wrapped: people copy them."""

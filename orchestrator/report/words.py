@@ -8,37 +8,44 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
-    from orchestrator.model.comparison import Comparison, Contrast
-    from orchestrator.model.names import ContrastKind
+    from orchestrator.model.advice import Ratio
+    from orchestrator.model.comparison import Contrast
 
 NOTHING: Final = "-"
-KINDS: Final[Mapping[ContrastKind, str]] = {
-    "as_installed": "as installed",
-    "version": "version",
-    "mode": "eager against graph",
-    "api": "keras against tf.keras",
-    "input": "dataset against numpy",
-    "method": "fit against train_on_batch",
-    "device": "GPU against CPU",
-    "workload": "workload files",
-}
 _UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 _MINUTE, _HOUR = 60, 3600
 _HALF = 0.5  # rounds to nothing below it
 _TINY, _HUGE = 0.001, 9999
+_ALIKE = 100  # one column shows so wide a range in one unit
 
 
 def seconds(value: float | None) -> str:
     """`6.62 ms`: three significant digits, in the unit that needs no exponent."""
-    if value is None:
-        return NOTHING
-    rounded = float(f"{value:.3g}")
+    return times([value])[0]
+
+
+def times(values: Sequence[float | None]) -> list[str]:
+    """`6.62 ms` and `25.49 ms`: one unit and one number of decimals, as the shortest needs them.
+
+    Where the longest takes a hundred times as long, each has its own.
+    """
+    known = [value for value in values if value is not None]
+    shortest, longest = min(known, default=0.0), max(known, default=0.0)
+    if longest > _ALIKE * shortest:
+        return [NOTHING if value is None else _time(value, like=value) for value in values]
+    return [NOTHING if value is None else _time(value, like=shortest) for value in values]
+
+
+def _time(value: float, *, like: float) -> str:
+    """In the unit and with the decimals that give `like` three significant digits."""
+    rounded = float(f"{like:.3g}")
     size, unit = next((item for item in _UNITS if rounded >= item[0]), _UNITS[-1])
     scaled = rounded / size
     digits = max(0, 2 - math.floor(math.log10(scaled))) if scaled > 0 else 0
-    return f"{scaled:.{min(digits, 3)}f} {unit}"
+    shown = rounded if value == like else value
+    return f"{shown / size:.{min(digits, 3)}f} {unit}"
 
 
 def duration(value: float) -> str:
@@ -62,19 +69,48 @@ def roughly(value: float) -> str:
     return f"{value / _HOUR:.0f} h"
 
 
-def ratio(contrast: Contrast) -> str:
+def ratio(contrast: Contrast, *, decimals: int | None = None) -> str:
     """`3.85x`; one that stands on a single pair gets two digits only."""
     if contrast.ratio is None:
         return NOTHING
-    return f"{_fixed(contrast.ratio, _decimals(contrast))}x"
+    return f"{_fixed(contrast.ratio, _decimals(contrast) if decimals is None else decimals)}x"
 
 
-def interval(contrast: Contrast, *, to: str = " - ") -> str:
+def interval(contrast: Contrast, *, to: str = " - ", decimals: int | None = None) -> str:
     """`3.62 - 4.09`."""
     if contrast.low is None or contrast.high is None:
         return NOTHING
-    decimals = _decimals(contrast)
+    decimals = _decimals(contrast) if decimals is None else decimals
     return f"{_fixed(contrast.low, decimals)}{to}{_fixed(contrast.high, decimals)}"
+
+
+def decimals(contrasts: Sequence[Contrast]) -> int | None:
+    """How many decimals the ratios of a column share; None where each needs its own.
+
+    As many as the widest interval leaves standing, but two where any needs them, and three digits
+    of a ratio that is small.
+    """
+    known = [item for item in contrasts if item.ratio]
+    ratios = [item.ratio for item in known if item.ratio]
+    if not ratios or max(ratios) > _ALIKE * min(ratios):
+        return None
+    each = [_decimals(item) for item in known]
+    least = min(2, max(each))
+    if min(ratios) < _HALF:
+        least = 2 - math.floor(math.log10(min(ratios)))
+    return max(least, min(each))
+
+
+def figures(found: Ratio, *, to: str = " - ") -> str:
+    """`1.35x (1.21 - 1.50)`."""
+    decimals = _standing((found.high - found.low) / 2)
+    ends = f"{_fixed(found.low, decimals)}{to}{_fixed(found.high, decimals)}"
+    return f"{_fixed(found.ratio, decimals)}x ({ends})"
+
+
+def times_as_long(value: float) -> str:
+    """`1.65x`: a ratio without its interval, three digits."""
+    return f"{_fixed(value, max(0, 2 - math.floor(math.log10(value))))}x"
 
 
 def inverse(contrast: Contrast) -> Contrast:
@@ -101,9 +137,9 @@ def verdict(contrast: Contrast) -> str:
     return contrast.state or "no verdict"
 
 
-def counted(comparison: Comparison, kind: ContrastKind) -> str:
-    """`3 slower, 1 unclear`: the verdicts of one kind."""
-    told = [verdict(contrast) for contrast in comparison.contrasts if contrast.kind == kind]
+def counted(contrasts: Iterable[Contrast]) -> str:
+    """`3 slower, 1 unclear`: the verdicts of some contrasts."""
+    told = [verdict(contrast) for contrast in contrasts]
     return ", ".join(f"{told.count(word)} {word}" for word in dict.fromkeys(told))
 
 
@@ -148,8 +184,11 @@ def _decimals(contrast: Contrast) -> int:
     if contrast.low is None or contrast.high is None:
         magnitude = math.floor(math.log10(contrast.ratio or 1))
         return max(0, 1 - magnitude)
-    half = (contrast.high - contrast.low) / 2
-    # From a half-width of 10 on none, from 1 on one, from 0.01 on two, below that three.
+    return _standing((contrast.high - contrast.low) / 2)
+
+
+def _standing(half: float) -> int:
+    """From a half-width of 10 on no decimal, from 1 on one, from 0.01 on two, below that three."""
     return next((number for number, least in enumerate((10, 1, 0.01)) if half >= least), 3)
 
 

@@ -1,0 +1,41 @@
+"""Everything that a report says, in one piece: each part comes from a stage of its own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from orchestrator.model.result import Profile
+
+if TYPE_CHECKING:
+    from orchestrator.model.advice import Advice
+    from orchestrator.model.comparison import Comparison
+
+
+class Profiled(msgspec.Struct, frozen=True, kw_only=True):
+    """The profile of a cell, which is never one of its timings; or why there is none."""
+
+    arm: str
+    case: str
+    profile: Profile | None = None
+    reason: str | None = None
+
+
+class Broken(msgspec.Struct, frozen=True, kw_only=True):
+    """What went wrong in a user's own file, once for all jobs that it happened to."""
+
+    traceback: str  # from the file's own first line on
+    arms: tuple[str, ...]
+    jobs: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What the stages found in recorded runs."""
+
+    comparison: Comparison
+    advice: Advice
+    profiles: tuple[Profiled, ...] = ()
+    broken: tuple[Broken, ...] = ()

@@ -1,0 +1,56 @@
+"""What stands in records beside the timings: profiles, and what went wrong in a user's own file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from orchestrator.model.findings import Broken, Profiled
+from orchestrator.model.phrases import first_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from orchestrator.model.plan import Plan
+    from orchestrator.model.record import Record
+
+_OWN: Final = "workload"  # the kind of a failure in the user's own file
+
+
+def profiles(runs: Sequence[tuple[Plan, Sequence[Record]]]) -> tuple[Profiled, ...]:
+    """Every profile that was planned, in the order of the plan; the last attempt of each."""
+    found: dict[tuple[str, str], Profiled] = {}
+    for plan, records in runs:
+        last = {record.key: record for record in sorted(records, key=lambda one: one.attempt)}
+        for job in plan.profiles:
+            found[job.arm.name, job.case] = _profiled(job.arm.name, job.case, last.get(job.key))
+    return tuple(found.values())
+
+
+def broken(runs: Sequence[tuple[Plan, Sequence[Record]]]) -> tuple[Broken, ...]:
+    """Every traceback of a user's own file once, with the arms and the number of jobs it ended."""
+    found: dict[str, list[str]] = {}
+    seen = set()
+    for record in _records(runs):
+        failure, mark = record.failure, (record.run_id, record.key, record.attempt)
+        if failure and failure.kind == _OWN and failure.traceback and mark not in seen:
+            seen.add(mark)
+            found.setdefault(failure.traceback, []).append(record.arm.name)
+    return tuple(
+        Broken(traceback=text, arms=tuple(sorted(set(arms))), jobs=len(arms))
+        for text, arms in found.items()
+    )
+
+
+def _records(runs: Sequence[tuple[Plan, Sequence[Record]]]) -> Iterator[Record]:
+    for _, records in runs:
+        yield from records
+
+
+def _profiled(arm: str, case: str, record: Record | None) -> Profiled:
+    if record is None:
+        return Profiled(arm=arm, case=case, reason="no record: the run was interrupted")
+    profile = record.result.profile if record.result else None
+    if profile is None:
+        message = first_line(record.failure.message if record.failure else None)
+        return Profiled(arm=arm, case=case, reason=f"{record.outcome}: {message}")
+    return Profiled(arm=arm, case=case, profile=profile)

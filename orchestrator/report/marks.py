@@ -1,0 +1,27 @@
+"""Markdown: tables, lists, and text that it takes as it stands."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def grid(headers: Sequence[str], rows: Iterable[Sequence[str]], *, left: int) -> str:
+    """A Markdown table; the first `left` columns are text, the others stand to the right."""
+    marks = [":--" if place < left else "--:" for place in range(len(headers))]
+    return "\n".join(
+        "| " + " | ".join(text(cell) for cell in row) + " |" for row in (headers, marks, *rows)
+    )
+
+
+def bullets(entries: Iterable[str]) -> str:
+    """A list."""
+    return "\n".join(f"- {text(entry)}" for entry in entries)
+
+
+def text(words: str) -> str:
+    """Text that Markdown takes as it stands."""
+    return re.sub(r"[\\|*`]|<(?=[A-Za-z/!])", r"\\\g<0>", words)

@@ -1,0 +1,123 @@
+"""Seconds and percents as the first benchmarks of this question printed them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from orchestrator.report import lines, words
+from orchestrator.report.marks import grid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from orchestrator.model.comparison import Comparison, Contrast
+    from orchestrator.report.cells import Cell
+    from orchestrator.report.context import Context
+
+# More arms than this do not fit a page side by side: 3 environments in 2 modes do.
+MOST_COLUMNS: Final = 6
+
+
+def section(cells: Sequence[Cell], comparison: Comparison, context: Context) -> Iterator[str]:
+    """Seconds and percents as the first benchmarks of this question printed them."""
+    if lines.unmeasured(cells, comparison):
+        return
+    environments = [item.identifier for item in context.environments]
+    arms = list(dict.fromkeys((cell.environment, cell.mode) for cell in cells))
+    arms.sort(key=lambda arm: environments.index(arm[0]))
+    found = _percents(comparison, {"as_installed", "version", "mode"})
+    gaps = {(gap.arm, gap.case): words.plain(gap.outcome) for gap in reversed(comparison.gaps)}
+    yield "## Seconds per iteration, and percents"
+    if len(arms) > MOST_COLUMNS:
+        yield _stacked(cells, found, gaps)
+    else:
+        yield _wide(cells, found, gaps, arms)
+    if found:
+        yield (
+            "Percents are (1 - longer / shorter) * 100 as a magnitude: `+` where the newer version "
+            "(graph, in graph against eager) is faster, `-` where it is slower."
+        )
+
+
+def _wide(
+    cells: Sequence[Cell],
+    found: Sequence[Contrast],
+    gaps: Mapping[tuple[str, str], str],
+    arms: Sequence[tuple[str, str]],
+) -> str:
+    """A row a case: columns of seconds, then of percents."""
+    percents = list(dict.fromkeys(_pair(item, cells) for item in found))
+    rows = []
+    keys = dict.fromkeys((cell.case, cell.api, cell.workload) for cell in cells)
+    for case, api, workload in keys:
+        here = [
+            cell for cell in cells if (cell.case, cell.api, cell.workload) == (case, api, workload)
+        ]
+        seconds = {(cell.environment, cell.mode): _exact(cell, gaps) for cell in here}
+        names = {cell.arm for cell in here}
+        told = {
+            _pair(item, cells): words.signed(item.origin_percent)
+            for item in found
+            if item.candidate.case == case
+            and {item.candidate.arm, item.reference.arm} <= names
+            and item.origin_percent is not None
+        }
+        rows.append(
+            (
+                case,
+                ", ".join(part for part in (api, workload) if part),
+                *(seconds.get(arm, words.NOTHING) for arm in arms),
+                *(told.get(pair, words.NOTHING) for pair in percents),
+            )
+        )
+    return grid(("case", "api", *(" ".join(arm) for arm in arms), *percents), rows, left=2)
+
+
+def _stacked(
+    cells: Sequence[Cell], found: Sequence[Contrast], gaps: Mapping[tuple[str, str], str]
+) -> str:
+    """A row a cell, for more arms than a page is wide: each percent beside its candidate."""
+    told: dict[tuple[str, str], list[str]] = {}
+    for item in found:
+        if item.origin_percent is not None:
+            side = item.candidate
+            told.setdefault((side.arm, side.case), []).append(
+                f"{words.signed(item.origin_percent)} {_pair(item, cells)}"
+            )
+    return grid(
+        ("case", "arm", "percents", "seconds"),
+        [
+            (
+                cell.case,
+                cell.arm,
+                ", ".join(dict.fromkeys(told.get((cell.arm, cell.case), [words.NOTHING]))),
+                _exact(cell, gaps),
+            )
+            for cell in cells
+        ],
+        left=3,
+    )
+
+
+def _percents(comparison: Comparison, kinds: Iterable[str]) -> list[Contrast]:
+    return [contrast for contrast in comparison.contrasts if contrast.kind in kinds]
+
+
+def _pair(contrast: Contrast, cells: Sequence[Cell]) -> str:
+    """The column that a percent stands in: `tf20 vs tf114 graph`, `tf114 graph vs eager`."""
+    by_arm = {cell.arm: cell for cell in cells}
+    candidate, reference = by_arm[contrast.candidate.arm], by_arm[contrast.reference.arm]
+    if contrast.kind == "mode":
+        return f"{reference.environment} graph vs eager"
+    if candidate.mode == reference.mode:  # as installed as well, perhaps: the same cells
+        return f"{candidate.environment} vs {reference.environment} {candidate.mode}"
+    if contrast.kind == "as_installed":
+        return f"{candidate.environment} vs {reference.environment} as installed"
+    return f"{candidate.environment} {candidate.mode} vs {reference.environment} {reference.mode}"
+
+
+def _exact(cell: Cell, gaps: Mapping[tuple[str, str], str]) -> str:
+    """Seconds without a unit, so that columns compare; where there are none, what happened."""
+    if cell.seconds is None:
+        return gaps.get((cell.arm, cell.case), words.NOTHING)
+    return f"{cell.seconds:.3g}"

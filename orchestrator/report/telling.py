@@ -1,0 +1,74 @@
+"""One contrast in one sentence, whatever came out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from orchestrator.report import words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from orchestrator.model.comparison import Contrast
+
+
+class Told(NamedTuple):
+    """The candidate and the reference as a sentence names them, and what it holds for."""
+
+    subject: str
+    reference: str
+    where: str
+
+
+def tell(contrast: Contrast, told: Told, *, threshold: float) -> str:
+    """`tf20 as installed is 3.85x SLOWER than tf114 at fit (3.62 to 4.09).`"""
+    subject, reference, where = told
+    caution = "".join(f" ({note})" for note in contrast.notes if note.startswith("confounded"))
+    interval = words.interval(contrast, to=" to ")
+    match contrast.state:
+        case "slower" | "faster":
+            return _beyond(contrast, told) + caution
+        case "same":
+            near = f"at {where}, within {words.percent(threshold)} ({interval})."
+            return f"{subject} is as fast as {reference} {near}{caution}"
+        case "unclear":
+            what = f"{subject} against {reference} at {where}"
+            return f"{what} is unclear: {contrast.reason} ({interval}).{caution}"
+        case None:
+            return _undecided(contrast, told) + caution
+
+
+def extremes(contrasts: Sequence[Contrast], where: Mapping[tuple[str, str], str]) -> list[str]:
+    """`At most 3.00x SLOWER: CASE (2.9 to 3.1).`, and the same of what is faster.
+
+    `where` names each contrast by its candidate's arm and case.
+    """
+    slower = [item for item in contrasts if item.state == "slower"]
+    faster = [words.inverse(item) for item in contrasts if item.state == "faster"]
+    found = []
+    for state, group in (("SLOWER", slower), ("FASTER", faster)):
+        if group:
+            most = max(group, key=lambda item: item.ratio or 0)
+            place = where[most.candidate.arm, most.candidate.case]
+            interval = words.interval(most, to=" to ")
+            found.append(f"At most {words.ratio(most)} {state}: {place} ({interval}).")
+    return found
+
+
+def _beyond(contrast: Contrast, told: Told) -> str:
+    turned = contrast if contrast.state == "slower" else words.inverse(contrast)
+    return (
+        f"{told.subject} is {words.ratio(turned)} {str(contrast.state).upper()} than "
+        f"{told.reference} at {told.where} ({words.interval(turned, to=' to ')})."
+    )
+
+
+def _undecided(contrast: Contrast, told: Told) -> str:
+    subject, reference, where = told
+    if contrast.ratio is None:
+        return f"{subject} against {reference} at {where} has no number: {contrast.reason}."
+    span = f" ({words.interval(contrast, to=' to ')})" if contrast.low is not None else ""
+    return (
+        f"{subject} took {words.ratio(contrast)} the time of {reference} at {where}{span}. "
+        f"No verdict: {contrast.reason}."
+    )
