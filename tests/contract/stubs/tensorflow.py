@@ -3,7 +3,7 @@
 import os
 import sys
 from types import SimpleNamespace
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Iterator, List
 
 import stub_keras  # type: ignore[import-not-found]
 from numpy import Array  # type: ignore[attr-defined]
@@ -16,18 +16,34 @@ _eager = [True]
 
 
 class _Dataset:
-    def __init__(self, batches: List[Tuple[Array, Array]]) -> None:
+    def __init__(self, batches: List[Any]) -> None:
         self._batches = batches
 
     @classmethod
-    def from_tensor_slices(cls, tensors: Tuple[Array, Array]) -> "_Dataset":
-        x, y = tensors
-        return cls([(x[index], y[index]) for index in range(len(x))])
+    def from_tensor_slices(cls, tensors: Any) -> "_Dataset":
+        if isinstance(tensors, Array):
+            return cls([tensors[index] for index in range(len(tensors))])
+        rows = range(len(tensors[0]))
+        return cls([tuple(column[index] for column in tensors) for index in rows])
+
+    @classmethod
+    def from_tensors(cls, tensors: Any) -> "_Dataset":
+        return cls([tensors])
+
+    def concatenate(self, other: "_Dataset") -> "_Dataset":
+        return _Dataset(self._batches + other._batches)
+
+    def cache(self) -> "_Dataset":
+        return self
 
     def repeat(self) -> "_Dataset":
         return self
 
-    def __iter__(self) -> Iterator[Tuple[Array, Array]]:
+    def prefetch(self, size: int) -> "_Dataset":
+        assert size > 0
+        return self
+
+    def __iter__(self) -> Iterator[Any]:
         while True:
             yield from self._batches
 
@@ -41,7 +57,7 @@ def _devices() -> List[Any]:
     return [SimpleNamespace(name=f"/physical_device:{kind}:0", device_type=kind)]
 
 
-def constant(value: Array, dtype: Any) -> Array:
+def constant(value: Array, dtype: Any = None) -> Array:
     return value
 
 
