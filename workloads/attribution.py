@@ -3,8 +3,8 @@
 Time counts exclusively: to the innermost root that a function was called from. A function that is
 no root itself has its own time divided as its callers have theirs, caller by caller: how long it
 took when called by each is measured, and a caller that belongs to two roots divides its part as the
-times of its own callers do. Whatever runs under the timed method and is neither data nor bookkeeping
-is training, C functions included.
+times of its own callers do. Whatever runs under the timed method and is neither data nor
+bookkeeping is training, C functions included.
 """
 
 import os
@@ -93,7 +93,7 @@ def shares(stats) -> dict:
         change = 0.0
         for key in open_ones:
             share = _mixed(key, stats[key][4], found)
-            change = max(change, max(abs(share[root] - found[key][root]) for root in ROOTS))
+            change = max(change, *(abs(share[root] - found[key][root]) for root in ROOTS))
             found[key] = share
         if change < _SETTLED:
             break

@@ -27,7 +27,7 @@ class Traces:
     def start(self, backend, model):
         """Count from now on; a `model` is None where each call makes its own."""
         if backend.framework == "tensorflow":
-            self._watch_tensorflow()
+            self._watch_tensorflow(backend.executes_eagerly)
         elif backend.framework == "jax" and model is not None and model.layers:
             self._watch_layer(model.layers[-1])
 
@@ -38,36 +38,27 @@ class Traces:
             undo()
         self._undo = []
 
-    def _watch_tensorflow(self):
-        graphs, sessions = _module("python.framework.func_graph"), _module("python.client.session")
-        if graphs is None or sessions is None:
-            return  # a release that has moved them
-        self.count = 0
-        is_graph = graphs.FuncGraph
-
-        def made(graph, name, *_, **__):
-            # `outer_graph` is the one that was current: a part of a step is made inside of it.
-            inside = isinstance(getattr(graph, "outer_graph", None), is_graph)
-            if not inside and _is_step(name):
-                self.count += 1
-
-        def connected(*_, **__):
-            self.count += 1
-
-        self._follow(is_graph, "__init__", made)
-        self._follow(sessions.BaseSession, "_make_callable_from_options", connected)
-
-    def _follow(self, owner, name, note):
-        original = getattr(owner, name)
+    def _watch_tensorflow(self, eager):
+        name, owner, method = (
+            ("python.framework.func_graph", "FuncGraph", "__init__")
+            if eager
+            else ("python.client.session", "BaseSession", "_make_callable_from_options")
+        )
+        # The package has another name in 1.15 to 2.1; releases to come may have moved the rest.
+        module = sys.modules.get(f"tensorflow.{name}") or sys.modules.get(f"tensorflow_core.{name}")
+        owner = getattr(module, owner, None)
+        if not hasattr(owner, method):
+            return
+        self.count, original = 0, getattr(owner, method)
 
         @wraps(original)
-        def followed(first, *arguments, **named):
-            answer = original(first, *arguments, **named)
-            note(first, *arguments, **named)
+        def counted(made, *arguments, **named):
+            answer = original(made, *arguments, **named)
+            self.count += not eager or _is_step(owner, made)
             return answer
 
-        setattr(owner, name, followed)
-        self._undo.append(lambda: setattr(owner, name, original))
+        setattr(owner, method, counted)
+        self._undo.append(lambda: setattr(owner, method, original))
 
     def _watch_layer(self, layer):
         self.count, original = 0, layer.call
@@ -81,13 +72,9 @@ class Traces:
         self._undo.append(lambda: delattr(layer, "call"))
 
 
-def _is_step(name) -> bool:
-    name = str(name)
-    if name.startswith(_NO_STEPS):
+def _is_step(kind, graph) -> bool:
+    """Whether a graph is a whole step: a part of one is made inside of another graph."""
+    name = str(graph.name)
+    if isinstance(graph.outer_graph, kind) or name.startswith(_NO_STEPS):
         return False
     return _SCRATCH not in name or name == _FUNCTION
-
-
-def _module(name):
-    """A module of TensorFlow's, whose package has another name in 1.15 to 2.1."""
-    return sys.modules.get(f"tensorflow.{name}") or sys.modules.get(f"tensorflow_core.{name}")

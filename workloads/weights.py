@@ -35,18 +35,14 @@ def set_same(model):
 
 def _keyed(model, listed):
     """Shape, layer, name and weight of each of the model's weights."""
-    left, keyed = {id(weight): weight for weight in listed}, []
     owners = [*(layer.weights for layer in model.layers), listed]  # the model's own come last
+    keyed = {}
     for number, weights in enumerate(owners):
         for weight in weights:
-            if left.pop(id(weight), None) is not None:  # it may be shared
-                keyed.append((shape_of(weight), number, _last_part(weight.name), weight))
-    return keyed
-
-
-def shape_of(weight) -> tuple:
-    """Shape of a variable, of any Keras."""
-    return tuple(int(size) for size in weight.shape)
+            shape = tuple(int(size) for size in weight.shape)
+            # One that layers share is the first one's.
+            keyed.setdefault(id(weight), (shape, number, _last_part(weight.name), weight))
+    return keyed.values()
 
 
 def _last_part(name) -> str:
