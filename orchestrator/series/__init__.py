@@ -1,0 +1,1 @@
+"""What the values of one process show: pure functions, each over many processes at once."""

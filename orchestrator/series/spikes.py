@@ -1,0 +1,111 @@
+"""Iterations that take far longer than their neighbours, and whether they come in a rhythm.
+
+Outliers are told by the median absolute deviation around a running median (Hampel, 1974; Pearson,
+2002, IEEE Transactions on Control Systems Technology 10, 55-63). A rhythm is searched among all
+periods and phases: the tail of the binomial says how often events without a rhythm fall into its
+places, times the number of rhythms that were looked at (Bonferroni).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from orchestrator.series import noise
+from orchestrator.series.stacks import by_length
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+ENOUGH: Final = 20  # iterations
+# Deviations of the noise, and a fraction of the time: a spike exceeds both.
+_DEVIATIONS: Final = 6.0
+_FLOOR: Final = float(np.log(1.15))
+_WINDOW: Final = 15
+_SHORTEST: Final = 4  # a shorter period is no row of spikes, but times that alternate
+_LEAST: Final = 4  # fewer have no rhythm
+_FILLED: Final = 0.75  # of the places of a rhythm these must have a spike
+_BY_CHANCE: Final = 0.05
+
+
+class Spikes(NamedTuple):
+    """The distribution of the values of one process, in seconds, and its spikes.
+
+    `spikes`: how many; `share`: of the iterations; `size`: their median, over that of all;
+    `period`: in iterations, None where they have no rhythm.
+    """
+
+    p50_s: float
+    p95_s: float
+    p99_s: float
+    max_s: float
+    spikes: int
+    share: float
+    size: float | None
+    period: int | None
+
+
+def find(every: Sequence[Sequence[float]]) -> list[Spikes | None]:
+    """Of the timed iterations of each process, in seconds; None for too few of them."""
+    found: list[Spikes | None] = [None] * len(every)
+    for places, seconds in by_length(every, enough=ENOUGH):
+        marked = spiking(np.log(seconds))
+        p50, p95, p99 = np.percentile(seconds, (50, 95, 99), axis=1)
+        for row, place in enumerate(places):
+            spikes = seconds[row][marked[row]]
+            found[place] = Spikes(
+                p50_s=float(p50[row]),
+                p95_s=float(p95[row]),
+                p99_s=float(p99[row]),
+                max_s=float(seconds[row].max()),
+                spikes=len(spikes),
+                share=len(spikes) / seconds.shape[1],
+                size=float(np.median(spikes) / p50[row]) if len(spikes) else None,
+                period=rhythm(np.flatnonzero(marked[row]), seconds.shape[1]),
+            )
+    return found
+
+
+def spiking(log_s: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(series, iterations): which of them are spikes."""
+    rest = log_s - noise.course(log_s, window=_WINDOW)
+    found: NDArray[np.bool_] = rest > np.maximum(_DEVIATIONS * noise.mad(rest), _FLOOR)[:, None]
+    return found
+
+
+def rhythm(places: NDArray[np.intp], iterations: int) -> int | None:
+    """The period in which events come, out of the places of all; None for none."""
+    # Neighbours are one event: what takes long may begin in one iteration and end in the next.
+    events = places[np.diff(places, prepend=-2) > 1]
+    if len(events) < _LEAST:
+        return None
+    periods = np.arange(_SHORTEST, iterations // (_LEAST - 1) + 1)
+    best, found = _BY_CHANCE, None
+    for width in (0, 1, 2):  # iterations by which each may be early or late
+        usable = periods[periods >= 5 * (2 * width + 1)] if width else periods
+        chance, period = _likeliest(events, usable, width, iterations)
+        if chance < best:
+            best, found = chance, period
+    return found
+
+
+def _likeliest(
+    events: NDArray[np.intp], periods: NDArray[np.intp], width: int, iterations: int
+) -> tuple[float, int | None]:
+    """The period that events without a rhythm would hit least often, and how often that is."""
+    if len(periods) == 0:
+        return 1.0, None
+    # (periods, phases, events): each event in turn says where the places of a rhythm lie.
+    distance = events[None, None, :] - events[None, :, None]
+    late = (distance + width) % periods[:, None, None]
+    hits = (late <= 2 * width).sum(axis=2)
+    places = (iterations - 1 - events % periods[:, None]) // periods[:, None] + 1
+    filled = (hits >= _FILLED * places) & (hits >= _LEAST)
+    chance = stats.binom.sf(hits - 2, len(events) - 1, ((2 * width + 1) / periods)[:, None])
+    chance = np.where(filled, chance * hits.size, 1.0)
+    at = np.unravel_index(chance.argmin(), chance.shape)
+    return float(chance[at]), int(periods[at[0]])

@@ -1,0 +1,118 @@
+"""Whether a process gets slower, or its memory grows, from one iteration to the next.
+
+A series is cut into ten blocks, and a line is fitted to their medians by least squares: medians
+pass by spikes, and neighbours of that distance no longer depend on each other, so that the usual t
+of the slope holds (Draper and Smith, Applied Regression Analysis, 3rd ed., section 1.4). A rise
+must also be worth the word: a floor keeps what is sure, but tiny, out.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from scipy import stats
+
+from orchestrator.series.stacks import by_length
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+BLOCKS: Final = 10
+ENOUGH: Final = 50  # iterations, so that a block has a median
+SURE: Final = 0.006  # the share of t values that noise leaves beyond the bound
+# In shorter series neighbouring blocks do depend on each other: the bound is the stricter.
+_LONG: Final = 200
+# Of the time: over the whole series. Ten blocks of noise of 3% that depends on itself by .6 rise by
+# as much in 2 of 1,000 series of 200.
+FLOOR: Final = float(np.log(1.04))
+FLOOR_BYTES: Final = 5_000.0  # of the memory: an iteration, half of 1 MB in a hundred
+ENOUGH_SAMPLES: Final = 5
+# Memory that grew once, and then stays, is a cache. What leaks grows from block to block.
+_APART: Final = 3
+
+
+class Trend(NamedTuple):
+    """How a series changes. `an_iteration`: seconds or bytes; `whole`: from its start to its end.
+
+    `whole` is a fraction of the time at the start, or bytes.
+    """
+
+    an_iteration: float
+    whole: float
+    rises: bool
+
+
+def of_times(every: Sequence[Sequence[float]]) -> list[Trend | None]:
+    """Of the timed iterations of each process, in seconds; None for too few of them."""
+    found: list[Trend | None] = [None] * len(every)
+    for places, seconds in by_length(every, enough=ENOUGH):
+        log_s = np.log(seconds)
+        slopes, rises = rising(log_s)
+        wholes = np.expm1(slopes * log_s.shape[1])
+        starts = np.exp(np.median(log_s, axis=1) - slopes * log_s.shape[1] / 2)
+        each = starts * wholes / log_s.shape[1]
+        for row, place in enumerate(places):
+            found[place] = Trend(float(each[row]), float(wholes[row]), bool(rises[row]))
+    return found
+
+
+def rising(log_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """(series,): the change of the logarithm an iteration, and whether the series rises."""
+    count = log_s.shape[1]
+    edges = np.linspace(0, count, BLOCKS + 1).round().astype(int)
+    places = (edges[:-1] + edges[1:] - 1) / 2
+    slope, t = _line(places, _medians(log_s, edges))
+    sure = stats.t.isf(SURE * min(1.0, count / _LONG), BLOCKS - 2)
+    return slope, (t > sure) & (slope * count > FLOOR)
+
+
+def of_memory(sampled: Sequence[float], *, iterations: int, every: int = 10) -> Trend | None:
+    """Of the resident memory of one process, in bytes; None when it was read too rarely.
+
+    `sampled`: before the first iteration, after every tenth, and after the last.
+    """
+    # The first iteration allocates what all others use: the sample before it tells nothing.
+    values = np.asarray(sampled, dtype=float)[1:]
+    places = np.minimum(np.arange(1, len(values) + 1) * every, iterations)
+    if len(values) > 1 and places[-1] == places[-2]:
+        values, places = values[:-1], places[:-1]
+    if len(values) < ENOUGH_SAMPLES:
+        return None
+    blocks = min(BLOCKS, len(values))
+    edges = np.linspace(0, len(values), blocks + 1).round().astype(int)
+    medians, middles = _medians(values[None, :], edges), _medians(places[None, :], edges)[0]
+    slope, t = (float(found[0]) for found in _line(middles, medians))
+    rises = t > stats.t.isf(SURE, blocks - 2) and slope > FLOOR_BYTES
+    return Trend(slope, slope * iterations, bool(rises and _goes_on(middles, medians[0])))
+
+
+def _goes_on(places: NDArray[np.float64], medians: NDArray[np.float64]) -> bool:
+    """Whether it grows by half the floor in most places, in the second half too, and not at once."""
+    apart = min(_APART, len(medians) - 2)
+    usual = np.median((medians[apart:] - medians[:-apart]) / (places[apart:] - places[:-apart]))
+    half = len(medians) // 2
+    late = (medians[-1] - medians[half]) / (places[-1] - places[half])
+    at_once = np.diff(medians).max() > (medians[-1] - medians[0]) / 2
+    return bool(min(usual, late) > FLOOR_BYTES / 2 and not at_once)
+
+
+def _medians(series: NDArray[np.float64], edges: NDArray[np.int_]) -> NDArray[np.float64]:
+    pairs = pairwise(edges)
+    return np.stack([np.median(series[:, first:last], axis=1) for first, last in pairs], axis=1)
+
+
+def _line(
+    places: NDArray[np.float64], values: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """(series,): least squares over `places`: slope, and its t with two degrees fewer."""
+    x = places - places.mean()
+    y = values - values.mean(axis=1, keepdims=True)
+    slope = y @ x / (x @ x)
+    rest = ((y - slope[:, None] * x) ** 2).sum(axis=1)
+    error = np.sqrt(rest / (len(x) - 2) / (x @ x))
+    # Without any noise, what rises does so for sure.
+    return slope, slope / np.maximum(error, np.finfo(float).tiny)
