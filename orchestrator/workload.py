@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import importlib.util
 import os
 import re
 import warnings
@@ -190,7 +191,7 @@ def _facts(source: bytes, path: Path) -> _Facts:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # such as of "\d": the workers' Pythons say it
-            tree = ast.parse(source, filename=str(path))
+            tree = ast.parse(importlib.util.decode_source(source), filename=str(path))
     except SyntaxError as error:
         raise _no_python(path, error) from error
     except (ValueError, RecursionError, MemoryError) as error:
@@ -247,9 +248,8 @@ def _no_python(path: Path, error: SyntaxError) -> UsageError:
         # Tabs stay tabs, so that the caret stands below what it means.
         before = line[: error.offset - 1]
         caret = "\n    " + "".join("\t" if sign == "\t" else " " for sign in before) + "^"
-    return UsageError(
-        f"{path}, line {error.lineno}: {error.msg}.", why=f"    {line}{caret}" if line else ""
-    )
+    where = f", line {error.lineno}" if error.lineno else ""
+    return UsageError(f"{path}{where}: {error.msg}.", why=f"    {line}{caret}" if line else "")
 
 
 def _shapes(node: ast.expr | None, path: Path) -> tuple[tuple[int, ...], ...]:

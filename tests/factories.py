@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from orchestrator.model.cell import Arm, Case
-from orchestrator.model.plan import PLAN_SCHEMA, Block, Job, Limits, Plan, PlannedEnvironment
+from orchestrator.model.plan import (
+    PLAN_SCHEMA,
+    PROFILE_ROUND,
+    Block,
+    Job,
+    Limits,
+    Plan,
+    PlannedEnvironment,
+    PlannedWorkload,
+)
 from orchestrator.model.record import RECORD_SCHEMA, Host, Instant, Record
 from orchestrator.model.result import (
     RESULT_SCHEMA,
@@ -96,6 +105,7 @@ def plan(
         for one in cases
     ]
     defaults: dict[str, Any] = {
+        "workloads": tuple(workload(name) for name in workloads if name),
         "created": "2026-01-02T03:04:05+00:00",
         "seed": 7,
         "preset": "quick",
@@ -112,6 +122,23 @@ def plan(
         cases=tuple(cases),
         blocks=tuple(blocks),
         **(defaults | facts),
+    )
+
+
+def workload(name: str) -> PlannedWorkload:
+    """A user's own model, one file."""
+    return PlannedWorkload(name=name, entry=f"{name}.py", digest=f"digest-{name}")
+
+
+def with_profiles(of: Plan) -> Plan:
+    """The plan with a profile of every cell."""
+    cells = {(job.case, job.arm): job for job in of.jobs}.values()
+    return msgspec.structs.replace(
+        of,
+        profiles=tuple(
+            msgspec.structs.replace(job, key=f"{job.key}|profile", round=PROFILE_ROUND)
+            for job in cells
+        ),
     )
 
 
@@ -162,7 +189,7 @@ def record(
     **facts: Any,  # noqa: ANN401
 ) -> Record:
     """The record of one job. Processes start one after the other, in the order of the plan."""
-    start = of.jobs.index(job) * JOB_S if at is None else at
+    start = (*of.jobs, *of.profiles).index(job) * JOB_S if at is None else at
     ok = outcome == "ok"
     defaults: dict[str, Any] = {
         "outcome": outcome,

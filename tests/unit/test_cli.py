@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator import __main__, cli, grid
+from orchestrator import __main__, cli, grid, workload
 from orchestrator.cli import options
+from orchestrator.config import Flags
 from orchestrator.errors import StackraceError
 from orchestrator.model.knobs import KNOBS
 from orchestrator.pipeline import reading
@@ -111,6 +112,39 @@ def test_results_that_cannot_be_written(tmp_path: Path, capsys: pytest.CaptureFi
     assert __main__.run(["run", "tf114"]) == 2
     assert "results cannot be written" in capsys.readouterr().err
     assert not (tmp_path / "cache").exists()
+
+
+def test_init_writes_an_example_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It prints the command that races it, and never overwrites."""
+    assert __main__.run(["init"]) == 0
+    assert "stackrace run tf114 tf20 --workload my_model.py\n" == capsys.readouterr().out
+    (found,) = workload.read([tmp_path / "my_model.py"])
+    assert ((32, 64),) == found.shapes
+    (tmp_path / "my_model.py").write_text("mine")
+    assert __main__.run(["init"]) == 2
+    assert "my_model.py exists, and is never overwritten." in capsys.readouterr().err
+    assert "mine" == (tmp_path / "my_model.py").read_text()
+    assert __main__.run(["init", "other name.py"]) == 0
+    assert "--workload 'other name.py'\n" in capsys.readouterr().out
+
+
+def test_init_writes_settings_that_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The example is valid as it is, and so is every line of it that is only shown."""
+    assert __main__.run(["init", "stackrace.toml"]) == 0
+    assert "stackrace run tf114 tf20\n" == capsys.readouterr().out
+    path = tmp_path / "stackrace.toml"
+    assert __main__.run(["list"]) == 0
+    first, *lines = path.read_text().splitlines()
+    shown = [line.removeprefix("# ") if "=" in line or "# [" in line else line for line in lines]
+    path.write_text("\n".join([first, *shown]))
+    settings = options.configuration(Flags())
+    assert ("pandas",) == settings.packages
+    assert {"mine"} == set(settings.presets)
+    assert {"ours"} == set(settings.rows)
+    assert ({}, {"batch_size": "128"}) == settings.presets["mine"].knobs
+    capsys.readouterr()
+    assert __main__.run(["list"]) == 0
+    assert "  mine             what we ship\n" in capsys.readouterr().out
 
 
 def test_list_shows_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:

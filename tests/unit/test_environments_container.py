@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import io
 import json
+import tarfile
 from typing import TYPE_CHECKING
 
 import pytest
 
-from orchestrator.environments import reaping
+from orchestrator.environments import context, reaping
 from orchestrator.environments.container import ContainerEnvironment, worker_variables
 from orchestrator.errors import EnvironmentFailedError
 from orchestrator.model.container import Container, ContainerOptions, Gpus, Image, State
@@ -51,13 +53,24 @@ def environment(engine: FakeEngine, folder: Path) -> ContainerEnvironment:
 
 
 def run(
-    engine: FakeEngine, folder: Path, *, device: Device = "cpu", limits: Limits = LIMITS
+    engine: FakeEngine,
+    folder: Path,
+    *,
+    device: Device = "cpu",
+    limits: Limits = LIMITS,
+    workload: str = "",
+    trace_folder: str = "",
 ) -> Execution:
     """Run one job."""
     work = folder / "work"
     work.mkdir()
     request = Request(
-        action="measure", environment="tf114", phase_path=str(work / "phases"), device=device
+        action="measure",
+        environment="tf114",
+        phase_path=str(work / "phases"),
+        device=device,
+        workload=workload,
+        trace_folder=trace_folder,
     )
     made = environment(engine, folder)
     return made.run(request, work=work, log=folder / "log", limits=limits)
@@ -324,3 +337,68 @@ def test_own_process_is_alive_and_another_start_is_not() -> None:
     own = reaping.owner()
     assert reaping.alive(own)
     assert not reaping.alive(f"{own}0")
+
+
+def test_the_users_own_model_is_copied_in(tmp_path: Path) -> None:
+    """Its whole folder, readable by the worker's user, and the request names it there."""
+    own = tmp_path / "workloads" / "mine"
+    (own / "package").mkdir(parents=True)
+    (own / "workload.py").write_text("import package.part")
+    (own / "package" / "part.py").write_text("1")
+    seen: dict[str, bytes] = {}
+
+    def program(container: Running) -> None:
+        seen.update(container.files)
+        container.state = State(running=False)
+
+    run(FakeEngine(program), tmp_path, workload=str(own / "workload.py"))
+    assert b"import package.part" == seen["/job/workload/workload.py"]
+    assert b"1" == seen["/job/workload/package/part.py"]
+    assert "/job/workload/package" in seen
+    asked = json.loads(seen["/job/request.json"])
+    assert "/job/workload/workload.py" == asked["workload"]
+    assert "" == asked["trace_folder"]
+
+
+def test_a_profiles_trace_comes_back(tmp_path: Path) -> None:
+    """What the framework's profiler left in the container lies where the host looks for it."""
+    trace = tmp_path / "trace"
+    trace.mkdir()
+    asked: dict[str, object] = {}
+
+    def program(container: Running) -> None:
+        asked.update(json.loads(container.files["/job/request.json"]))
+        container.files["/job/out/trace/plugins/host.xplane.pb"] = b"trace"
+        container.state = State(running=False)
+
+    run(FakeEngine(program), tmp_path, trace_folder=str(trace))
+    assert "/job/out/trace" == asked["trace_folder"]
+    assert b"trace" == (trace / "plugins" / "host.xplane.pb").read_bytes()
+
+
+def test_a_trace_leads_out_of_no_folder(tmp_path: Path) -> None:
+    """A container of somebody's image may send anything: only files below the folder are kept."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as opened:
+        link = tarfile.TarInfo("trace/link")
+        link.type, link.linkname = tarfile.SYMTYPE, "/etc"
+        opened.addfile(link)
+        for name in ("trace/../../out", "trace/good"):
+            info = tarfile.TarInfo(name)
+            info.size = 1
+            opened.addfile(info, io.BytesIO(b"x"))
+    folder = tmp_path / "a" / "b"
+    folder.mkdir(parents=True)
+    context.unpack(archive.getvalue(), folder)
+    context.unpack(b"no archive at all", folder)
+    kept = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*")]
+    assert {"a", "a/b"} | {name for name in kept if name.endswith("good")} == set(kept)
+
+
+def test_a_trace_that_cannot_be_had_costs_nothing(tmp_path: Path) -> None:
+    """Without one, the profile is as good."""
+    trace = tmp_path / "trace"
+    trace.mkdir()
+    engine = FakeEngine(ends(State(running=False), files={"/job/out/result.json": b"{}"}))
+    assert b"{}" == run(engine, tmp_path, trace_folder=str(trace)).result
+    assert [] == list(trace.iterdir())

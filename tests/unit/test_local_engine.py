@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import errno
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+import msgspec
 import pytest
 
 from orchestrator.engines import local
@@ -16,10 +18,8 @@ from orchestrator.store import RunFolder
 from tests import factories
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from orchestrator.model.names import Backend
-    from orchestrator.model.plan import Limits
+    from orchestrator.model.plan import Job, Limits, Plan
     from orchestrator.model.request import Request
 
 PLAN = factories.plan(forms=[("tf.keras", "graph")], rounds=1)
@@ -35,6 +35,7 @@ class Fake:
     error: OSError | None = None
     told: list[Request] = field(default_factory=list)
     worked_in: list[Path] = field(default_factory=list)
+    leaves: str = ""  # a file of a profiler's trace
     identifier: str = "tf20"
     lock_digest: str = "lock-tf20"
     python: str = "3.7.16"
@@ -48,7 +49,9 @@ class Fake:
         assert log.is_absolute()
         assert beat is silent
         assert limits == PLAN.limits
-        assert [] == list(work.iterdir())
+        assert ["trace"] * bool(request.trace_folder) == [path.name for path in work.iterdir()]
+        if self.leaves:
+            Path(request.trace_folder, self.leaves).write_text("trace")
         self.told.append(request)
         self.worked_in.append(work)
         if self.error:
@@ -56,14 +59,16 @@ class Fake:
         return Execution(start=AT, end=AT, result=self.result, exit_code=0)
 
 
-def execute(folder: Path, fake: Fake, *, free: int = 10**9) -> Execution:
+def execute(
+    folder: Path, fake: Fake, *, free: int = 10**9, plan: Plan = PLAN, job: Job = JOB
+) -> Execution:
     """Run the job in this environment, on a disk with so many bytes free."""
     return local.execute(
-        JOB,
-        PLAN.case(JOB.case),
-        plan=PLAN,
+        job,
+        plan.case(job.case),
+        plan=plan,
         attempt=1,
-        folder=RunFolder.create(folder, PLAN),
+        folder=RunFolder.create(folder, plan),
         environments={"tf20": fake},
         free_bytes=lambda _path: free,
     )
@@ -77,6 +82,47 @@ def test_guest_is_told_the_cell(tmp_path: Path) -> None:
     assert ("tf20", "tf.keras", "graph") == (told.environment, told.api, told.mode)
     assert ("2.0.0", "2.3.1") == (told.expected.tensorflow, told.expected.keras)
     assert (200, 60.0, (32, 140, 30)) == (told.iterations, told.budget_s, told.batch_shape)
+
+
+def test_guest_is_told_the_knobs(tmp_path: Path) -> None:
+    """They cross as they stand in the case's name."""
+    case = factories.case(knobs={"batch_size": "64"})
+    plan = factories.plan(cases=[case], forms=[("tf.keras", "graph")], rounds=1)
+    fake = Fake()
+    execute(tmp_path, fake, plan=plan, job=plan.jobs[1])
+    assert {"batch_size": "64"} == fake.told[0].knobs
+    assert ("measure", "", "") == (
+        fake.told[0].action,
+        fake.told[0].workload,
+        fake.told[0].trace_folder,
+    )
+
+
+def test_guest_is_told_where_the_users_own_model_is(tmp_path: Path) -> None:
+    """The copy in the run folder: the arm's own, or the run's only one."""
+    plan = factories.plan(forms=[("tf.keras", "graph")], rounds=1, workloads=["one", "two"])
+    job = next(job for job in plan.jobs if job.arm.name == "tf20/tf.keras/graph/two")
+    alone = msgspec.structs.replace(PLAN, workloads=(factories.workload("mine"),))
+    fake = Fake()
+    execute(tmp_path / "several", fake, plan=plan, job=job)
+    execute(tmp_path / "alone", fake, plan=alone)
+    assert [
+        str(tmp_path / "several" / "run0" / "workloads" / "two" / "two.py"),
+        str(tmp_path / "alone" / "run0" / "workloads" / "mine" / "mine.py"),
+    ] == [told.workload for told in fake.told]
+
+
+def test_a_profiles_trace_is_kept(tmp_path: Path) -> None:
+    """What the framework's profiler left stands in the run folder; nothing of it is no folder."""
+    plan = factories.with_profiles(PLAN)
+    job = next(job for job in plan.profiles if job.arm.environment == "tf20")
+    execute(tmp_path / "a", Fake(leaves="host.xplane.pb"), plan=plan, job=job)
+    kept = RunFolder(tmp_path / "a" / "run0").trace_path(job.key, 1)
+    assert ["host.xplane.pb"] == [path.name for path in kept.iterdir()]
+    fake = Fake()
+    execute(tmp_path / "b", fake, plan=plan, job=job)
+    assert "profile" == fake.told[0].action
+    assert not RunFolder(tmp_path / "b" / "run0").trace_path(job.key, 1).exists()
 
 
 def test_work_folder_is_removed(tmp_path: Path) -> None:

@@ -11,12 +11,13 @@ import pytest
 
 from orchestrator import matrix
 from orchestrator.environments import locks
-from orchestrator.errors import EnvironmentFailedError
+from orchestrator.errors import EnvironmentFailedError, StackraceError, UsageError
 from orchestrator.process import ToolError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from orchestrator.model.matrix import Row
     from orchestrator.model.names import Variant
 
 ROWS = matrix.load().rows
@@ -261,3 +262,84 @@ def test_the_newest_of_a_package(tmp_path: Path) -> None:
     """A nightly's version is what the index resolves it to today."""
     pins = locks.newest("tf-nightly==1", python=Path("/p"), folder=tmp_path, run=Resolver())
     assert {"tf-nightly": "1"} == pins
+
+
+def with_extra(*extra: str, row: str = "tf20") -> Row:
+    """A row with packages of the user's."""
+    return msgspec.structs.replace(ROWS[row], extra=extra)
+
+
+def test_added_packages_change_no_pin(tmp_path: Path) -> None:
+    """The lock of a row with more in it asks for every pin of the row's, and for what is added."""
+    resolver = Resolver()
+    said: list[str] = []
+    found = locks.read(
+        with_extra("pandas", "scipy<1.5"), "cpu", own=tmp_path, say=said.append, run=resolver
+    )
+    plain = locks.read(ROWS["tf20"], "cpu")
+    assert plain.pins.items() <= found.pins.items()
+    assert {"pandas", "scipy<1.5"} <= set(found.text.splitlines())
+    assert plain.digest != found.digest
+    assert found.path.parent == tmp_path
+    assert found.text.startswith("# TensorFlow 2.0.0, Keras 2.3.1 + pandas + scipy<1.5, cpu, ")
+    assert ["tf20: adding pandas, scipy<1.5."] == said
+
+
+def test_added_packages_are_resolved_once(tmp_path: Path) -> None:
+    """Their lock is kept; others are others, and so are those of a row with another lock."""
+    resolver = Resolver()
+    for row in (
+        with_extra("pandas"),
+        with_extra("pandas"),
+        with_extra("xarray"),
+        with_extra("pandas", row="tf21"),
+    ):
+        locks.read(row, "cpu", own=tmp_path, run=resolver)
+    assert 3 == len(resolver.commands)
+    assert 3 == len(list(tmp_path.iterdir()))
+
+
+UNSOLVED = """\
+error: No solution found when resolving dependencies
+  cause: Because you require numpy==1.21.0
+      and numpy<1.17, it is unsatisfiable.
+
+hint: more
+"""
+OFFLINE = """\
+error: No solution found when resolving dependencies:
+  cause: Because x was not found in the cache, it is unsatisfiable.
+
+hint: Packages were unavailable because the network was disabled.
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "kind", "message"),
+    [
+        (UNSOLVED, UsageError, "--with numpy==1.21.0 does not fit tf20."),
+        (OFFLINE, EnvironmentFailedError, "The package index could not be reached"),
+    ],
+)
+def test_packages_that_do_not_fit(
+    tmp_path: Path, said: str, kind: type[StackraceError], message: str
+) -> None:
+    """What uv says of it is told, but for a network that is not there: that is another matter."""
+
+    def refuse(
+        command: Sequence[str | Path],
+        *,
+        env: Mapping[str, str],
+        log: Path,
+        timeout_s: float,
+        cwd: Path | None = None,
+    ) -> str:
+        del env, timeout_s, cwd
+        log.write_text(said, encoding="utf-8")
+        raise ToolError([str(word) for word in command], "failed", said)
+
+    with pytest.raises(kind, match=message) as caught:
+        locks.read(with_extra("numpy==1.21.0"), "cpu", own=tmp_path, run=refuse)
+    if kind is UsageError:
+        told = "Because you require numpy==1.21.0 and numpy<1.17, it is unsatisfiable.\n"
+        assert told in caught.value.why

@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
 from orchestrator import grid, matrix, plan
 from orchestrator.errors import UsageError
 from orchestrator.model.grid import Selection
 from orchestrator.model.plan import Limits, Plan, PlannedEnvironment
+from orchestrator.model.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 EAGER = Selection(cases=(), forms=(("tf.keras", "eager"),), rounds=1)
 LIMITS = Limits(first_call_s=600, job_s=120)
 
 
-def make(*names: str, preset: str = "quick", seed: int | None = 1, digest: str = "g") -> Plan:
+def make(
+    *names: str,
+    preset: str = "quick",
+    seed: int | None = 1,
+    digest: str = "g",
+    workloads: Sequence[Workload] = (),
+    profile: bool = False,
+) -> Plan:
     """A plan of the shipped matrix and grid."""
     every = grid.load()
     rows = matrix.select(matrix.load(), names)
@@ -30,7 +43,7 @@ def make(*names: str, preset: str = "quick", seed: int | None = 1, digest: str =
         for row in rows
     ]
     return plan.make(
-        grid.select(every, grid.preset(every, preset)),
+        grid.select(every, grid.preset(every, preset), workloads=workloads),
         rows,
         environments,
         preset=preset,
@@ -39,7 +52,19 @@ def make(*names: str, preset: str = "quick", seed: int | None = 1, digest: str =
         limits=LIMITS,
         guest_digest=digest,
         seed=seed,
+        workloads=[item.planned for item in workloads],
+        profile=profile,
     )
+
+
+def workload(name: str, digest: str = "d") -> Workload:
+    """A user's own model."""
+    return Workload(name=name, entry=f"{name}.py", digest=digest, files={})
+
+
+def keys(made: Plan) -> set[str]:
+    """The keys of all its jobs, without the run's own part of them."""
+    return {job.key for job in (*made.jobs, *made.profiles)}
 
 
 def order(made: Plan) -> list[tuple[int, str, str]]:
@@ -107,6 +132,54 @@ def test_a_row_raced_against_itself_has_two_arms() -> None:
     """The same environment twice is two arms with names of their own."""
     names = {job.arm.environment for job in make("tf114", "tf114").jobs}
     assert names == {"tf114", "tf114-2"}
+
+
+def test_several_workloads_are_arms_in_every_form() -> None:
+    """Each file in each environment and mode, in the same blocks."""
+    made = make("tf114", "tf20", workloads=[workload("one"), workload("two")])
+    assert ("one", "two") == tuple(item.name for item in made.workloads)
+    for block in made.blocks:
+        assert {
+            f"{environment}/tf.keras/{mode}/{name}"
+            for environment in ("tf114", "tf20")
+            for mode in ("graph", "eager")
+            for name in ("one", "two")
+        } == {job.arm.name for job in block.jobs}
+    assert {"one", "two"} == {
+        found.name for job in made.jobs if (found := made.workload_of(job.arm)) is not None
+    }
+
+
+def test_one_workload_is_no_part_of_the_arms_name() -> None:
+    """It is in the case's name; every arm runs it."""
+    made = make("tf114", workloads=[workload("mine")])
+    assert ["mine-default/given/fit"] == [case.name for case in made.cases]
+    assert {None} == {job.arm.workload for job in made.jobs}
+    assert {"mine"} == {
+        found.name for job in made.jobs if (found := made.workload_of(job.arm)) is not None
+    }
+    assert make("tf114").workload_of(made.jobs[0].arm) is None
+
+
+def test_keys_cover_the_workloads_digest() -> None:
+    """Another content of the file is another job."""
+    first = make("tf114", workloads=[workload("mine")])
+    same = {job.key for job in first.jobs}
+    assert not same & keys(make("tf114", workloads=[workload("mine", "other")]))
+
+
+def test_every_cell_is_profiled_once() -> None:
+    """One job a cell, with a key of its own, in no round; what cannot run has its reason."""
+    made = make("tf114", "tf20", profile=True)
+    assert {(job.arm.name, job.case) for job in made.jobs} == {
+        (job.arm.name, job.case) for job in made.profiles
+    }
+    assert len(made.profiles) == len(made.jobs) / 6
+    assert {True} == {job.is_profile for job in made.profiles}
+    assert len(keys(made)) == len(made.jobs) + len(made.profiles)
+    assert () == make("tf114").profiles
+    seed = make("tf114", preset="seed", profile=True)
+    assert {"tf114/keras/eager"} == {job.arm.name for job in seed.profiles if job.unsupported}
 
 
 @pytest.mark.parametrize("reference", ["tf20", "tf20/tf.keras/eager"])

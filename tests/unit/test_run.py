@@ -116,3 +116,31 @@ def test_nothing_is_measured_twice(plan: Plan, folder: RunFolder) -> None:
     again = Fake(plan, {})
     work_through(plan, folder, again, Count())
     assert [] == again.calls
+
+
+def test_profiles_run_after_the_rounds(plan: Plan, tmp_path: Path) -> None:
+    """One a cell, when everything is timed; a run that was cut does those that are missing."""
+    profiled = factories.with_profiles(plan)
+    folder = RunFolder.create(tmp_path / "profiled", profiled)
+    first = Fake(profiled, {("tf20/tf.keras/graph", 1): "failed"})
+    first.stop_after = len(plan.jobs) + 1
+    with pytest.raises(KeyboardInterrupt):
+        work_through(profiled, folder, first, Count())
+    timed, (profile, other) = [job.key for job in plan.jobs], profiled.profiles
+    assert [*timed, profile.key] == [key for key, _ in first.calls]
+    second = Fake(profiled, {})
+    work_through(profiled, folder, second, Count())
+    assert [(other.key, 1)] == second.calls
+    assert len(folder.records()) == len(plan.jobs) + 2
+
+
+def test_a_profile_without_its_environment_is_tried_again(plan: Plan, tmp_path: Path) -> None:
+    """As a block of timings is, but alone."""
+    profiled = factories.with_profiles(plan)
+    folder = RunFolder.create(tmp_path / "profiled", profiled)
+    for job in plan.jobs:
+        folder.write(factories.record(profiled, job))
+    measure = Fake(profiled, {("tf20/tf.keras/graph", 1): "environment_error"})
+    work_through(profiled, folder, measure, Count())
+    first, second = profiled.profiles
+    assert [(first.key, 1), (second.key, 1), (second.key, 2)] == measure.calls

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 PLAN = factories.plan(rounds=2, cases=[factories.case(), factories.case("fit")])
+PROFILED = factories.with_profiles(PLAN)
+RACED = factories.plan(rounds=2, workloads=["one", "two"])
 BLOCK, OTHER = PLAN.blocks[0], PLAN.blocks[1]
 
 
@@ -47,6 +49,53 @@ def cases(**changes: Any) -> dict[str, Any]:  # noqa: ANN401
 def test_a_plan_that_was_made_is_sound() -> None:
     """Nothing is held against a plan as it is made."""
     assert plan_problem(PLAN) is None
+    assert plan_problem(PROFILED) is None
+    assert plan_problem(RACED) is None
+    assert plan_problem(msgspec.structs.replace(PLAN, workloads=RACED.workloads[:1])) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"case": "none"}, "profiles[0].case 'none' is none of its cases"),
+        ({"round": 1}, "profiles[0].round is 1, which is a round of timings"),
+        ({"key": "a/b"}, "profiles[0].key 'a/b' is not the key of a job"),
+        ({"key": BLOCK.jobs[0].key}, f"profiles has the key {BLOCK.jobs[0].key!r} 2 times"),
+    ],
+)
+def test_profiles_are_checked_like_jobs(changes: dict[str, Any], problem: str) -> None:
+    """They are started and their files written like those of any job."""
+    first: Job = msgspec.structs.replace(PROFILED.profiles[0], **changes)
+    profiles = (first, *PROFILED.profiles[1:])
+    assert problem == plan_problem(msgspec.structs.replace(PROFILED, profiles=profiles))
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"name": "../one"}, "workloads[0].name '../one' is not a name"),
+        (
+            {"entry": "../x.py"},
+            "workloads[0].entry '../x.py' is not a file of the workload's folder",
+        ),
+        ({"entry": ""}, "workloads[0].entry '' is not a file of the workload's folder"),
+        ({"name": "two"}, "workloads has the name 'two' 2 times"),
+    ],
+)
+def test_workloads_stay_in_their_folder(changes: dict[str, str], problem: str) -> None:
+    """Plans come from other people too: what is imported lies below the run folder."""
+    first = msgspec.structs.replace(RACED.workloads[0], **changes)
+    workloads = (first, *RACED.workloads[1:])
+    assert problem == plan_problem(msgspec.structs.replace(RACED, workloads=workloads))
+
+
+def test_arms_name_workloads_that_there_are() -> None:
+    """Each arm has one of several, and none where there is only one."""
+    for changed in (
+        msgspec.structs.replace(RACED, workloads=RACED.workloads[:1]),
+        msgspec.structs.replace(PLAN, workloads=RACED.workloads),
+    ):
+        assert "has a workload that is not one of several" in str(plan_problem(changed))
 
 
 @pytest.mark.parametrize(

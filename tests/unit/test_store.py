@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from orchestrator.errors import InputError, StorageError, UsageError
 from orchestrator.model import codec
+from orchestrator.model.workload import Workload
 from orchestrator.store import RunFolder, rename_new, storage_errors, write_once, write_report
 from tests import factories
 
@@ -38,6 +39,28 @@ def test_plan_and_records_come_back(weird_path: Path) -> None:
     assert sorted(records, key=lambda item: item.key) == sorted(
         opened.records(), key=lambda item: item.key
     )
+
+
+def test_workloads_are_copied(weird_path: Path) -> None:
+    """The run keeps the user's own models, folders and all, under their names."""
+    plan = factories.plan(rounds=1, workloads=["one", "two"])
+    files = {"workload.py": b"1", "package/part.py": b"2"}
+    workloads = [
+        Workload(name="one", entry="workload.py", digest="d", files=files),
+        Workload(name="two", entry="two.py", digest="e", files={"two.py": b"3"}),
+    ]
+    folder = RunFolder.create(weird_path, plan, workloads)
+    assert b"2" == (folder.workload_path("one") / "package" / "part.py").read_bytes()
+    assert b"3" == (folder.workload_path("two") / "two.py").read_bytes()
+
+
+def test_records_of_profiles_are_records(tmp_path: Path) -> None:
+    """They stand beside those of the timings, and are known by the plan."""
+    plan = factories.with_profiles(factories.plan(rounds=1))
+    folder = RunFolder.create(tmp_path, plan)
+    record = factories.record(plan, plan.profiles[0])
+    assert folder.write(record)
+    assert [record] == folder.records()
 
 
 def test_first_writer_wins(tmp_path: Path) -> None:
