@@ -29,11 +29,9 @@ _NAMED: Final = 2
 
 
 def versions(context: Context) -> list[str]:
-    """`tf114 = TensorFlow 1.14.0, Keras 2.2.5, with pandas`, one an environment."""
+    """`tf114 = TensorFlow 1.14.0, Keras 2.2.5 + pandas`, one an environment."""
     return [
-        f"{item.identifier} = {title(item)}"
-        + (f", {found(item)}" if item.source else "")
-        + (f", with {', '.join(item.extra)}" if item.extra else "")
+        f"{item.identifier} = {title(item)}" + (f", {found(item)}" if item.source else "")
         for item in context.environments
     ]
 

@@ -175,7 +175,6 @@ def _packages(item: PlannedEnvironment) -> str:
     """Where the packages of an environment come from; the digest tells when that changes."""
     if item.source:
         return f"packages {lines.found(item)}, digest {item.lock_digest[:12]}"
-    extra = f", with {', '.join(item.extra)}" if item.extra else ""
     image = f", image {item.image_digest}" if item.image_digest else ""
     lock = f"lock {item.lock_digest[:12]}" if item.lock_digest else "no lock: it was not prepared"
-    return f"{item.variant} packages of {lock}{extra}{image}"
+    return f"{item.variant} packages of {lock}{image}"

@@ -35,7 +35,8 @@ def wobbling(seconds: Callable[[Job], float]) -> Callable[[Job], float]:
 def grid(**facts: Any) -> Plan:  # noqa: ANN401
     """Two versions in two modes at three methods."""
     cases = [factories.case(name) for name in ("train_on_batch", "fit", "custom_loop")]
-    return factories.plan(**({"cases": cases, "rounds": 8} | facts))
+    chosen: dict[str, Any] = {"cases": cases, "rounds": 8} | facts
+    return factories.plan(**chosen)
 
 
 def advised(plan: Plan, seconds: Callable[[Job], float]) -> Advice:

@@ -9,6 +9,7 @@ from tests.judging import verdict
 
 if TYPE_CHECKING:
     from orchestrator.model.cell import Case
+    from orchestrator.model.names import Api, Mode
     from orchestrator.model.plan import Plan
 
 SESSION = "tf114/tf.keras/graph"
@@ -31,7 +32,8 @@ def alone(*cases: Case) -> Plan:
 
 def test_modes_meet_graph_mode_or_the_first_there_is() -> None:
     """run_eagerly and eager against graph; without that against eager."""
-    forms = [("tf.keras", mode) for mode in ("run_eagerly", "eager", "graph")]
+    modes: tuple[Mode, ...] = ("run_eagerly", "eager", "graph")
+    forms: list[tuple[Api, Mode]] = [("tf.keras", mode) for mode in modes]
     plan = factories.plan(environments=["tf20"], forms=forms, rounds=1)
     assert pairs(plan, "mode", "arm") == [
         ("tf20/tf.keras/eager", "tf20/tf.keras/graph"),
@@ -43,7 +45,8 @@ def test_modes_meet_graph_mode_or_the_first_there_is() -> None:
 
 def test_apis_meet_tf_keras_first() -> None:
     """Whatever the order of the plan."""
-    forms = [(api, "graph") for api in ("keras", "tf.python.keras", "tf.keras")]
+    apis: tuple[Api, ...] = ("keras", "tf.python.keras", "tf.keras")
+    forms: list[tuple[Api, Mode]] = [(api, "graph") for api in apis]
     plan = factories.plan(environments=["tf114"], forms=forms, rounds=1)
     assert pairs(plan, "api", "arm") == [
         ("tf114/keras/graph", SESSION),
