@@ -33,6 +33,7 @@ FLOOR_BYTES: Final = 5_000.0  # of the memory: an iteration, half of 1 MB in a h
 ENOUGH_SAMPLES: Final = 5
 # Memory that grew once, and then stays, is a cache. What leaks grows from block to block.
 _APART: Final = 3
+_AT_ONCE: Final = 0.7  # of all growth between two blocks that are next but one
 
 
 class Trend(NamedTuple):
@@ -70,34 +71,50 @@ def rising(log_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
     return slope, (t > sure) & (slope * count > FLOOR)
 
 
-def of_memory(sampled: Sequence[float], *, iterations: int, every: int = 10) -> Trend | None:
-    """Of the resident memory of one process, in bytes; None when it was read too rarely.
+def of_memory(
+    every: Sequence[Sequence[float]], *, iterations: Sequence[int], sampled: int = 10
+) -> list[Trend | None]:
+    """Of the resident memory of each process, in bytes; None when it was read too rarely.
 
-    `sampled`: before the first iteration, after every tenth, and after the last.
+    `every`: what was read before the first iteration, after every `sampled`, and after the last.
     """
+    found: list[Trend | None] = [None] * len(every)
+    for places, values in by_length(every, enough=ENOUGH_SAMPLES + 1):
+        counts = np.array([iterations[int(place)] for place in places])
+        for count in np.unique(counts):
+            alike = counts == count
+            slopes, rises = _growing(values[alike], count, sampled)
+            for place, slope, grows in zip(places[alike], slopes, rises, strict=True):
+                found[int(place)] = Trend(float(slope), float(slope * count), bool(grows))
+    return found
+
+
+def _growing(
+    read: NDArray[np.float64], iterations: int, sampled: int
+) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """(series,): bytes an iteration, and whether the memory grows."""
     # The first iteration allocates what all others use: the sample before it tells nothing.
-    values = np.asarray(sampled, dtype=float)[1:]
-    places = np.minimum(np.arange(1, len(values) + 1) * every, iterations)
-    if len(values) > 1 and places[-1] == places[-2]:
-        values, places = values[:-1], places[:-1]
-    if len(values) < ENOUGH_SAMPLES:
-        return None
-    blocks = min(BLOCKS, len(values))
-    edges = np.linspace(0, len(values), blocks + 1).round().astype(int)
-    medians, middles = _medians(values[None, :], edges), _medians(places[None, :], edges)[0]
-    slope, t = (float(found[0]) for found in _line(middles, medians))
-    rises = t > stats.t.isf(SURE, blocks - 2) and slope > FLOOR_BYTES
-    return Trend(slope, slope * iterations, bool(rises and _goes_on(middles, medians[0])))
+    values = read[:, 1:]
+    at = np.minimum(np.arange(1, values.shape[1] + 1) * sampled, iterations).astype(float)
+    blocks = min(BLOCKS, values.shape[1])
+    edges = np.linspace(0, values.shape[1], blocks + 1).round().astype(int)
+    medians, places = _medians(values, edges), _medians(at[None, :], edges)[0]
+    slope, t = _line(places, medians)
+    sure = (t > stats.t.isf(SURE, blocks - 2)) & (slope > FLOOR_BYTES)
+    return slope, sure & _goes_on(places, medians)
 
 
-def _goes_on(places: NDArray[np.float64], medians: NDArray[np.float64]) -> bool:
-    """Whether it grows by half the floor in most places, in the second half too, and not at once."""
-    apart = min(_APART, len(medians) - 2)
-    usual = np.median((medians[apart:] - medians[:-apart]) / (places[apart:] - places[:-apart]))
-    half = len(medians) // 2
-    late = (medians[-1] - medians[half]) / (places[-1] - places[half])
-    at_once = np.diff(medians).max() > (medians[-1] - medians[0]) / 2
-    return bool(min(usual, late) > FLOOR_BYTES / 2 and not at_once)
+def _goes_on(places: NDArray[np.float64], medians: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether it grows by half the floor in most places and in the second half, not at once."""
+    apart, half = min(_APART, len(places) - 2), len(places) // 2
+    usual = np.median(
+        (medians[:, apart:] - medians[:, :-apart]) / (places[apart:] - places[:-apart]), axis=1
+    )
+    late = (medians[:, -1] - medians[:, half]) / (places[-1] - places[half])
+    most = (medians[:, 2:] - medians[:, :-2]).max(axis=1)
+    at_once = most > _AT_ONCE * (medians[:, -1] - medians[:, 0])
+    found: NDArray[np.bool_] = (np.minimum(usual, late) > FLOOR_BYTES / 2) & ~at_once
+    return found
 
 
 def _medians(series: NDArray[np.float64], edges: NDArray[np.int_]) -> NDArray[np.float64]:
