@@ -259,12 +259,15 @@ def _check_alike(plans: Iterable[Plan]) -> None:
             case.name: f"batch shape {case.batch_shape}, {case.parameters} parameters"
             for case in plan.cases
         }
+        meanings |= {
+            f"The workload {item.name}": f"of digest {item.digest[:12]}" for item in plan.workloads
+        }
         for name, meaning in meanings.items():
             run_id, other = known.setdefault(name, (plan.run_id, meaning))
             if other != meaning:
                 raise UsageError(
                     f"{name} is {other} in run {run_id}, but {meaning} in run {plan.run_id}.",
-                    why="The matrix or the grid was changed between the two.",
+                    why="The matrix, the grid or the workload was changed between the two.",
                     fix="Compare these runs apart from each other.",
                 )
 

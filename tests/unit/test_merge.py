@@ -277,3 +277,31 @@ def test_a_file_in_no_folder_is_refused(tmp_path: Path) -> None:
     """A mistyped folder is not made."""
     with pytest.raises(UsageError, match="does not exist"):
         export(merge([]), tmp_path / "nowhere" / "t.csv")
+
+
+def test_workloads_of_one_name_are_one_thing() -> None:
+    """Runs of a file that was edited between them are never put together."""
+    first = factories.plan(run_id="run0", rounds=1)
+    runs: list[tuple[Plan, list[Record]]] = [
+        (msgspec.structs.replace(plan, workloads=(factories.workload("mine"),)), [])
+        for plan in (first, factories.plan(run_id="run1", rounds=1))
+    ]
+    assert 2 * len(first.jobs) == len(merge(runs))
+    edited = msgspec.structs.replace(factories.workload("mine"), digest="edited")
+    runs[1] = (msgspec.structs.replace(runs[1][0], workloads=(edited,)), [])
+    with pytest.raises(UsageError, match="The workload mine is of digest digest-mine in run run0"):
+        merge(runs)
+
+
+def test_packages_that_were_added_are_part_of_what_an_environment_is() -> None:
+    """Runs with and without them are not of one environment."""
+    plain = factories.environment("tf114")
+    runs: list[tuple[Plan, list[Record]]] = [
+        (factories.plan(run_id=run_id, environments=[item], rounds=1), [])
+        for run_id, item in (
+            ("run0", plain),
+            ("run1", msgspec.structs.replace(plain, extra=("pandas",))),
+        )
+    ]
+    with pytest.raises(UsageError, match=r"Keras 2\.2\.5 \+ pandas in run run1"):
+        merge(runs)
