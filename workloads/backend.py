@@ -14,6 +14,8 @@ import numpy as np
 from workloads import fingerprint, kerases
 from workloads.protocol import Stopped
 
+# Types that every Keras can be told to compute in; what else a precision may be is a policy.
+FLOATS = ("float16", "float32", "float64")
 OPTIMIZERS = {
     "adam": "Adam",
     "sgd": "SGD",
@@ -59,6 +61,8 @@ class Backend:
     # Whether `fit` takes a dataset, and a generator.
     fits_datasets = True
     fits_generators = True
+    # Whether `fit` cuts a tensor into batches, as it does with arrays.
+    slices_tensors = True
 
     def __init__(self, keras, api, version):
         self.keras = keras
@@ -130,11 +134,8 @@ class Backend:
         """
         if name == self._precision:
             return
-        if name in ("float16", "float32", "float64"):
-            self._set_policy("float32")
+        if name in FLOATS:
             self.keras.backend.set_floatx(name)
-        else:
-            self.keras.backend.set_floatx("float32")
         self._set_policy(name)
         self._precision = name
 

@@ -124,7 +124,7 @@ class Rows:
 
 
 class Symbolic:
-    """Tensors of a graph, which it computes anew in every step: each is one batch."""
+    """Tensors that Keras takes for those of a graph, computed anew in every step: each a batch."""
 
     in_steps = False
     batches = 1
@@ -234,7 +234,7 @@ def of(backend, source, batches, rows=None):
     """
     if source in ("numpy", "given"):
         return Rows(batches, rows)
-    if source == "tensor" and backend.executes_eagerly:
+    if source == "tensor" and backend.slices_tensors:
         return Rows(batches, rows, backend.tensor)
     if source == "tensor":
         return Symbolic(backend, batches)
@@ -255,9 +255,10 @@ def of(backend, source, batches, rows=None):
 def refuse_many(backend, request, number):
     """Stopped where a call of fit cannot go through so many tensors of a graph."""
     many = request.method in ("fit", "evaluate", "predict") and number > 1
-    if many and request.input == "tensor" and not backend.executes_eagerly:
+    if many and request.input == "tensor" and not backend.slices_tensors:
         raise Stopped(
             "unsupported",
             "batches",
-            "In graph mode a tensor is one batch: every step of fit computes all of it.",
+            f"Here Keras takes a tensor for one of its graph, which is one batch: every step of "
+            f"{request.method} computes all of it.",
         )

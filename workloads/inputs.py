@@ -70,7 +70,7 @@ def _how_many(backend, request, knobs, turns) -> int:
             "that take turns are a call each.",
         )
     wanted = knobs.batches or (1 if is_rows else request.batches)
-    if request.method == "life_cycle" and (request.input != "tensor" or backend.executes_eagerly):
+    if request.method == "life_cycle" and (request.input != "tensor" or backend.slices_tensors):
         wanted = LIFE_CYCLE_STEPS
     forms.refuse_many(backend, request, knobs.batches or 1)
     return -(-wanted // turns) * turns
@@ -111,7 +111,7 @@ def _formed(backend, request, knobs, batches, *, rows=None, held_out=None) -> Fe
     validation = dict
     if held_out is not None:
         slices = held_out.slices(batches[0].size)
-        if request.input == "tensor" and not backend.executes_eagerly:
+        if request.input == "tensor" and not backend.slices_tensors:
             slices = [held_out]
         validation = _validating(forms.of(backend, request.input, slices, held_out), len(slices))
     return Feed(

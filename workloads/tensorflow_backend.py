@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 
 from workloads import forms, kerases, steps, xplane
-from workloads.backend import OPTIMIZERS, Backend, Evidence, Nowhere
+from workloads.backend import FLOATS, OPTIMIZERS, Backend, Evidence, Nowhere
 from workloads.protocol import Stopped
 
 _TF2 = (2, 0)
@@ -43,6 +43,11 @@ class TensorFlow(Backend):
         """Whether `fit` takes a generator."""
         old = kerases.release(kerases.version(self.keras)) < _GENERATORS
         return not (old and kerases.is_separate(self.keras, self.api))
+
+    @property
+    def slices_tensors(self) -> bool:
+        """Whether `fit` cuts a tensor into batches: not one of a graph, or taken for one."""
+        return self.executes_eagerly and not kerases.is_separate(self.keras, self.api)
 
     def seed(self, seeds):
         """As everywhere; the graph is cleared as well."""
@@ -205,14 +210,13 @@ class TensorFlow(Backend):
         self._threads = number
 
     def _set_policy(self, name):
-        is_mixed = name not in ("float16", "float32", "float64")
         policies = getattr(self.keras, "mixed_precision", None)
         experimental = getattr(policies, "experimental", None)
         if hasattr(policies, "set_global_policy"):
             policies.set_global_policy(name)
         elif experimental is not None and kerases.release(self.version) >= _POLICIES:
             experimental.set_policy(name)
-        elif is_mixed:
+        elif name not in FLOATS:
             self._refuse("precision", (True, f"it has no policies, and {name} is one"))
 
     def session(self):

@@ -47,7 +47,7 @@ class Traces:
         # The package has another name in 1.15 to 2.1; releases to come may have moved the rest.
         module = sys.modules.get(f"tensorflow.{name}") or sys.modules.get(f"tensorflow_core.{name}")
         owner = getattr(module, owner, None)
-        if not hasattr(owner, method):
+        if owner is None or not hasattr(owner, method):
             return
         self.count, original = 0, getattr(owner, method)
 
