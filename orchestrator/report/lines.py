@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _SUMS: Final = ("planned", "superseded")
 # More cases of one gap than this are counted.
 _NAMED: Final = 2
+_LONGEST: Final = 86  # a command that a line holds
 
 
 def versions(context: Context) -> list[str]:
@@ -239,8 +240,10 @@ def hints(findings: Findings, context: Context) -> list[tuple[str, str]]:
     if context.command is not None and any(map(_open, comparison.contrasts)):
         time = f"  (about {words.roughly(context.command_s)})" if context.command_s else ""
         found.append(("unclear?", f"{context.command}{time}"))
-    elif findings.advice.steps and _choosing(findings.advice):
-        found.append(("fastest?", findings.advice.steps[0].command))
+    elif _choosing(findings.advice):
+        # A command that names many cells is for report.md.
+        steps = [step for step in findings.advice.steps if len(step.command) <= _LONGEST]
+        found += [("fastest?", step.command) for step in steps[:1]]
     if context.folder is not None:
         found.append(("report", str(context.folder / "report.md")))
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 from typing import TYPE_CHECKING, Final
 
@@ -11,6 +12,7 @@ from rich.padding import Padding
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from orchestrator.model import phrases
 from orchestrator.report import advising, lines
 from orchestrator.report.cells import read
 from orchestrator.report.further import counts, further_tables
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
     from orchestrator.report.tables import Table
 
 STYLES: Final = {"slower": "bold red", "faster": "bold green", "same": "cyan", "unclear": "yellow"}
+# Tables of the reference beyond so many rows stand in report.md alone.
+MAIN_ROWS: Final = 60
 # More further contrasts than this are counted here and told in full in report.md.
 FURTHER_ROWS: Final = 24
 # Tables are never cut: a figure that runs over the edge is better than half a figure.
@@ -78,8 +82,12 @@ def _results(page: _Page, cells: Sequence[Cell], comparison: Comparison, context
         page.say(sentence)
     environments = [item.identifier for item in context.environments]
     drawn = main_tables(cells, comparison, environments)
-    for table in drawn:
+    shown = _first(drawn)
+    for table in drawn[:shown]:
         page.draw(table)
+    if shown < len(drawn):
+        where = "report.md" if context.folder else "a written report"
+        page.say(f"... and {phrases.count(len(drawn) - shown, 'table')} like this in {where}")
     if not drawn:
         _further(page, cells, comparison, context)
     for note in lines.notes(cells, comparison):
@@ -92,6 +100,12 @@ def _versions(context: Context, width: int) -> str:
     told = lines.versions(context)
     line = (" " * 5).join(told)
     return line if len(line) <= width else "\n".join(told)
+
+
+def _first(tables: Sequence[Table]) -> int:
+    """How many tables fit a terminal: the first at least."""
+    rows = itertools.accumulate(len(table.rows) for table in tables)
+    return max(1, sum(number <= MAIN_ROWS for number in rows))
 
 
 def _further(page: _Page, cells: Sequence[Cell], comparison: Comparison, context: Context) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -282,3 +283,13 @@ def test_two_versions_are_no_trend() -> None:
     """They are a contrast."""
     plan = factories.plan()
     assert "Trend" not in Reports(plan, factories.measured(plan, usual)).markdown
+
+
+def test_a_terminal_shows_the_first_tables_and_counts_the_others() -> None:
+    """Thirty tables of six rows: nobody scrolls through them, and the file has them all."""
+    cases = [factories.case(data=f"d{number:02}") for number in range(30)]
+    plan = factories.plan(cases=cases)
+    shown = Reports(plan, factories.measured(plan, usual), folder=Path("results/7f3a"))
+    assert "... and 10 tables like this in report.md" in shown.terminal
+    assert shown.terminal.count("as installed *") == 20
+    assert shown.markdown.count("| as installed \\* |") == 30
