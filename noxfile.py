@@ -114,7 +114,8 @@ def cover(session: nox.Session) -> None:
 def reports(session: nox.Session) -> None:
     """Measure public reports of slowness again, and write docs/reports.md: -- [ID ...]."""
     session.install("--require-hashes", "-r", "requirements.txt")
-    _run(session, "-m", "examples.reports", *session.posargs)
+    words = ("examples/reports.toml", "docs/reports.md")
+    _run(session, "-m", "orchestrator.pipeline.reported", *words, *session.posargs)
 
 
 def _stackrace(session: nox.Session, *words: str) -> None:

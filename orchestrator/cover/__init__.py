@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from orchestrator.cover.design import Process, alone, processes, unseen
+from orchestrator.cover.design import PROCESSES, beside, first, second, third
 from orchestrator.cover.outcomes import failed, judge, tally
 from orchestrator.cover.table import table
 
-__all__ = ["Process", "alone", "failed", "judge", "processes", "table", "tally", "unseen"]
+__all__ = ["PROCESSES", "beside", "failed", "first", "judge", "second", "table", "tally", "third"]

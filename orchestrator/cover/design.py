@@ -1,7 +1,8 @@
 """Which combinations a sweep runs: all inputs x methods, and a pairwise cover of the rest.
 
-A pair of levels that was only ever part of a refused combination is not known to work: another
-level may have been what was refused. Such pairs are asked for again, with nothing beside them.
+In three steps, each of which knows how the one before came out: levels alone; pairs of those that
+were not refused, several in a combination; and alone, the pairs of which only refused combinations
+are known, because something beside them may have been what was refused.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from orchestrator.model.grid import Grid
+    from orchestrator.model.result import Swept
 
 # `given` and `step` are a workload file's own.
 INPUTS: Final = tuple(name for name in get_args(Input) if name != "given")
@@ -45,17 +47,41 @@ LEVELS: Final[dict[str, tuple[str, ...]]] = {
 }
 # Those of a whole process: alone, and each of the one with each of the other.
 PROCESSES: Final[tuple[dict[str, str], ...]] = (
-    {},
+    {"threads": "1"},
     {"onednn": "no", "threads": "1"},
     {"onednn": "yes", "threads": "1"},
-    {"threads": "1"},
 )
-# A knob means something only with some methods; elsewhere it is refused whatever else there is.
-PREFERRED: Final[dict[str, Method]] = {"compiled": "call", "validation": "fit", "batches": "fit"}
+
+_FIT: Final = ("train_on_batch", "fit")
+_LOOPS: Final = ("custom_loop", "custom_loop_function")
+_TESTING: Final = ("test_on_batch", "evaluate")
+_PREDICTING: Final = ("predict", "predict_on_batch")
+# Methods with which a knob can mean something, the usual one first. Two levels that mean nothing
+# together are asked for alone: beside others they would only hide these.
+METHODS_OF: Final[dict[str, tuple[str, ...]]] = {
+    "validation": ("fit",),
+    "batches": ("fit", "train_on_batch", *_LOOPS, *_TESTING, *_PREDICTING, "call", "call_function"),
+    "sample_weight": (*_FIT, *_LOOPS, *_TESTING, "life_cycle"),
+    "metrics": (*_FIT, *_TESTING, "life_cycle"),
+    "optimizer": (*_FIT, *_LOOPS, "life_cycle"),
+    "compiled": ("predict", "call", "call_function", "predict_on_batch"),
+    "jit_compile": (*_FIT, *_TESTING, *_PREDICTING, "life_cycle"),
+    "strategy": tuple(name for name in METHODS if name not in _LOOPS),
+    "weights": tuple(name for name in METHODS if name != "life_cycle"),
+}
+MODELS_WITHOUT: Final[dict[str, tuple[str, ...]]] = {
+    "dropout": ("lstm", "gru", "embedding", "conv3d", "identity"),
+    "dtype": ("embedding",),
+}
+# Layers that smaller models have too, and that take minutes to build: these methods are enough.
+HEAVY: Final[dict[str, tuple[str, ...]]] = {
+    "large": ("train_on_batch", "test_on_batch", "predict"),
+}
 
 # Knobs beside each other in one combination. More need fewer combinations, but one that is refused
 # hides all the others.
-MOST_KNOBS = 4
+MOST_KNOBS: Final = 4
+_GRID = ("input", "method")  # all with all, in the first step
 _TRIES = 6
 _SEED = 1
 
@@ -67,91 +93,101 @@ class Level(NamedTuple):
     value: str
 
 
-class Process(NamedTuple):
-    """One process of a sweep: knobs of its own, and the cells that run in it."""
-
-    knobs: dict[str, str]
-    cells: tuple[SweepCell, ...]
-
-
 Pair = frozenset[Level]
+Shapes = dict[str, tuple[str, str]]  # model -> another shape of its samples, and several in turn
 
 
-def processes(grid: Grid) -> tuple[Process, ...]:
-    """The sweep of one api and mode: everything in one process, a sample beside process knobs."""
-    models = _shapes(grid)
-    every = (*_inputs_by_methods(), *_pairwise(models))
-    sample = _singles(models)
-    return tuple(Process(knobs, sample if knobs else every) for knobs in PROCESSES)
+def first(grid: Grid) -> tuple[SweepCell, ...]:
+    """All inputs x methods, and every model and knob value by itself."""
+    shapes = _shapes(grid)
+    plain = [SweepCell(input=i, method=m) for i, m in product(INPUTS, METHODS)]
+    single = [_cell([level], shapes) for level in _alone(shapes)]
+    return (*plain, *(cell for cell in single if cell not in plain))
 
 
-def unseen(grid: Grid, done: Iterable[SweepCell]) -> list[Pair]:
-    """Pairs that none of these cells has, in a fixed order."""
-    models = _shapes(grid)
-    seen: set[Pair] = set()
-    for cell in done:
-        seen |= _pairs(_levels(cell, models))
-    return sorted(_wanted(models) - seen, key=sorted)
+def second(grid: Grid, done: Iterable[Swept]) -> tuple[SweepCell, ...]:
+    """Every pair of levels, but for those levels that were refused by themselves."""
+    shapes = _shapes(grid)
+    missing = _wanted(shapes, done)
+    apart = {pair for pair in missing if not _methods(pair)}
+    cells = [_cell(sorted(pair), shapes) for pair in sorted(apart, key=sorted)]
+    return (*_pairwise(missing - apart, shapes), *cells)
 
 
-def alone(grid: Grid, pairs: Iterable[Pair]) -> tuple[SweepCell, ...]:
-    """A cell for each pair, in which everything else is the default, or what the knob needs."""
-    models = _shapes(grid)
-    return tuple(_cell(sorted(pair), models) for pair in pairs)
+def third(grid: Grid, done: Iterable[Swept]) -> tuple[SweepCell, ...]:
+    """Pairs that did not run in any combination, and were not asked for alone."""
+    shapes = _shapes(grid)
+    every = list(done)
+    missing = _wanted(shapes, every)
+    for item in every:
+        if item.outcome == "ok":
+            missing -= _pairs(_levels(item, shapes))
+    asked = {_key(item) for item in every}
+    cells = [_cell(sorted(pair), shapes) for pair in sorted(missing, key=sorted)]
+    return tuple(cell for cell in cells if _key(cell) not in asked)
 
 
-def _inputs_by_methods() -> list[SweepCell]:
-    return [SweepCell(input=i, method=m) for i, m in product(INPUTS, METHODS)]
+def beside() -> tuple[SweepCell, ...]:
+    """What runs in a process that has knobs of its own: every input, and every method."""
+    inputs = [SweepCell(input=name, method="fit") for name in INPUTS]
+    return (*inputs, *(SweepCell(input="numpy", method=name) for name in METHODS if name != "fit"))
 
 
-def _pairwise(models: Mapping[str, tuple[str, str]]) -> list[SweepCell]:
+def _pairwise(wanted: set[Pair], shapes: Shapes) -> list[SweepCell]:
     """Cells that have every wanted pair, greedily: each takes as many missing ones as it can."""
     random = Random(_SEED)  # noqa: S311 (a design to be repeated, not a secret)
-    missing = _wanted(models)
+    missing = set(wanted)
     cells = []
     while missing:
         start = sorted(min(missing, key=sorted))
-        tries = [_grown(start, missing, models, random) for _ in range(_TRIES)]
+        choices: dict[str, list[Level]] = {}
+        for level in sorted({level for pair in missing for level in pair}):
+            choices.setdefault(level.factor, []).append(level)
+        tries = [_grown(start, choices, missing, random) for _ in range(_TRIES)]
         best = max(tries, key=lambda levels: len(_pairs(levels) & missing))
         missing -= _pairs(best)
-        cells.append(_cell(best, models))
+        cells.append(_cell(best, shapes))
     return cells
 
 
 def _grown(
     start: Sequence[Level],
+    choices: Mapping[str, Sequence[Level]],
     missing: set[Pair],
-    models: Mapping[str, tuple[str, str]],
     random: Random,
 ) -> list[Level]:
     """The levels of `start`, and of each other factor the one that adds most missing pairs."""
     levels = list(start)
-    taken = {level.factor for level in levels}
-    factors = [factor for factor in _factors(models) if factor not in taken]
+    factors = [name for name in choices if name not in {level.factor for level in start}]
     random.shuffle(factors)
     for factor in factors:
-        room = factor not in LEVELS or sum(level.factor in LEVELS for level in levels) < MOST_KNOBS
-        if not room:
+        if factor in LEVELS and sum(level.factor in LEVELS for level in levels) >= MOST_KNOBS:
             continue
         gains = [
             (sum(frozenset((level, other)) in missing for other in levels), random.random(), level)
-            for level in _factors(models)[factor]
+            for level in choices[factor]
+            if _methods((*levels, level))
         ]
-        gain, _, level = max(gains)
+        gain, _, level = max(gains, default=(0, 0.0, levels[0]))
         if gain:
             levels.append(level)
     return levels
 
 
-def _singles(models: Mapping[str, tuple[str, str]]) -> tuple[SweepCell, ...]:
-    """Cells that have every input, method, model and knob value at least once."""
-    cells = [SweepCell(input=i, method="fit") for i in INPUTS]
-    cells += [SweepCell(input="numpy", method=m) for m in METHODS if m != "fit"]
-    cells += [_cell([Level("model", model)], models) for model in models if model != "tiny"]
-    knobs = [
-        level for name, levels in _factors(models).items() for level in levels if name in LEVELS
-    ]
-    return (*cells, *(_cell([level], models) for level in knobs))
+def _methods(levels: Iterable[Level]) -> list[str]:
+    """The methods with which all these levels can mean something, the usual one first."""
+    every = list(levels)
+    chosen = {level.factor: level.value for level in every}
+    if any(chosen.get("model") in MODELS_WITHOUT.get(name, ()) for name in chosen):
+        return []
+    found = ["train_on_batch", *(name for name in METHODS if name != "train_on_batch")]
+    for allowed in (
+        *(METHODS_OF[name] for name in sorted(chosen) if name in METHODS_OF),
+        *([HEAVY[chosen["model"]]] if chosen.get("model") in HEAVY else []),
+        *([(chosen["method"],)] if "method" in chosen else []),
+    ):
+        found = [name for name in found if name in allowed]
+    return found
 
 
 def _factors(models: Iterable[str]) -> dict[str, list[Level]]:
@@ -167,31 +203,51 @@ def _factors(models: Iterable[str]) -> dict[str, list[Level]]:
     return found
 
 
-def _wanted(models: Iterable[str]) -> set[Pair]:
-    """All pairs of levels of different factors; inputs x methods run anyway."""
+def _alone(models: Iterable[str]) -> list[Level]:
+    """Levels that can be refused by themselves: models, and values of knobs."""
     factors = _factors(models)
+    return [lv for name, levels in factors.items() for lv in levels if name not in _GRID]
+
+
+def _wanted(shapes: Shapes, done: Iterable[Swept]) -> set[Pair]:
+    """Pairs of levels of different factors, but for those with a level that was refused alone."""
+    refused = {_key(item) for item in done if item.outcome == "unsupported"}
+    factors = {
+        name: [
+            level
+            for level in levels
+            if name in _GRID or _key(_cell([level], shapes)) not in refused
+        ]
+        for name, levels in _factors(shapes).items()
+    }
     return {
         frozenset(pair)
         for one, other in combinations(factors, 2)
-        if {one, other} != {"input", "method"}
+        if {one, other} != set(_GRID)
         for pair in product(factors[one], factors[other])
+        if not _too_heavy(pair)
     }
+
+
+def _too_heavy(pair: Sequence[Level]) -> bool:
+    """Whether it is a heavy model, with something else than its few methods."""
+    chosen = dict(pair)
+    return chosen.get("model") in HEAVY and chosen.get("method") not in HEAVY[chosen["model"]]
 
 
 def _pairs(levels: Iterable[Level]) -> set[Pair]:
     return {frozenset(pair) for pair in combinations(levels, 2)}
 
 
-def _cell(levels: Sequence[Level], models: Mapping[str, tuple[str, str]]) -> SweepCell:
+def _cell(levels: Sequence[Level], shapes: Shapes) -> SweepCell:
+    """The combination of these levels; the rest is the default, and a method that suits them."""
+    suited = _methods(levels)
     chosen = {level.factor: level.value for level in levels}
     model = chosen.pop("model", "tiny")
     source = chosen.pop("input", "numpy")
-    usual = next(
-        (PREFERRED[name] for name in sorted(chosen) if name in PREFERRED), "train_on_batch"
-    )
-    method = chosen.pop("method", usual)
+    method = chosen.pop("method", suited[0] if suited else "train_on_batch")
     if "shape" in chosen:
-        chosen["shape"] = models[model][LEVELS["shape"].index(chosen["shape"])]
+        chosen["shape"] = shapes[model][LEVELS["shape"].index(chosen["shape"])]
     return SweepCell(
         model=model,
         input=next(name for name in INPUTS if name == source),
@@ -200,10 +256,10 @@ def _cell(levels: Sequence[Level], models: Mapping[str, tuple[str, str]]) -> Swe
     )
 
 
-def _levels(cell: SweepCell, models: Mapping[str, tuple[str, str]]) -> list[Level]:
+def _levels(cell: SweepCell | Swept, shapes: Shapes) -> list[Level]:
     knobs = dict(cell.knobs)
     if "shape" in knobs:
-        knobs["shape"] = LEVELS["shape"][models[cell.model].index(knobs["shape"])]
+        knobs["shape"] = LEVELS["shape"][shapes[cell.model].index(knobs["shape"])]
     return [
         Level("model", cell.model),
         Level("input", cell.input),
@@ -212,8 +268,11 @@ def _levels(cell: SweepCell, models: Mapping[str, tuple[str, str]]) -> list[Leve
     ]
 
 
-def _shapes(grid: Grid) -> dict[str, tuple[str, str]]:
-    """Model -> another shape of its samples, and several that take turns."""
+def _key(cell: SweepCell | Swept) -> tuple[object, ...]:
+    return cell.model, cell.input, cell.method, tuple(sorted(cell.knobs.items()))
+
+
+def _shapes(grid: Grid) -> Shapes:
     found = {}
     for name, facts in grid.models.items():
         length, *rest = facts.data["tiny"][1:] if facts.data else grid.data["tiny"][1:]

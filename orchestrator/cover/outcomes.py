@@ -41,7 +41,7 @@ def judge(execution: Execution, cells: Sequence[SweepCell]) -> list[Swept] | Non
     return [_swept(cell, outcome, Failure(kind="process", message=message)) for cell in cells]
 
 
-def tally(api: Api, mode: Mode, *, processes: int, swept: Iterable[Swept]) -> Covered:
+def tally(api: Api, mode: Mode, swept: Iterable[Swept]) -> Covered:
     """The outcomes of one api and mode, and every reason once."""
     every = list(swept)
     reasons: dict[tuple[Outcome, str], list[Swept]] = {}
@@ -52,7 +52,6 @@ def tally(api: Api, mode: Mode, *, processes: int, swept: Iterable[Swept]) -> Co
     return Covered(
         api=api,
         mode=mode,
-        processes=processes,
         outcomes=dict(sorted(Counter(item.outcome for item in every).items())),
         reasons=tuple(
             Reason(outcome=outcome, message=message, cells=len(items), example=_name(items[0]))

@@ -25,7 +25,6 @@ class Covered(msgspec.Struct, frozen=True, kw_only=True):
 
     api: Api
     mode: Mode
-    processes: int
     outcomes: dict[str, int]
     reasons: tuple[Reason, ...] = ()
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import sys
 import tempfile
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from orchestrator import cover, grid, guest, interrupt, log, matrix
 from orchestrator.config import Flags, load
@@ -22,13 +26,14 @@ from orchestrator.model.request import Expected, Request, SweepCell
 from orchestrator.pipeline import preparing
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from orchestrator.model.coverage import Covered
-    from orchestrator.model.execution import Environment
+    from orchestrator.model.execution import Environment, Execution
     from orchestrator.model.grid import Grid
     from orchestrator.model.matrix import Row
     from orchestrator.model.names import Api, Mode
+    from orchestrator.model.request import SweepCell
     from orchestrator.model.result import Swept
 
 BEGIN, END = "<!-- the grid: nox -s cover -->", "<!-- end of the grid -->"
@@ -36,56 +41,67 @@ BEGIN, END = "<!-- the grid: nox -s cover -->", "<!-- end of the grid -->"
 LIMITS = Limits(first_call_s=1800.0, job_s=1800.0)
 
 
-def sweep(
-    environment: Environment, row: Row, api: Api, mode: Mode, process: cover.Process
-) -> list[Swept]:
-    """The outcome of every cell of one process, in order.
+@dataclass(frozen=True, kw_only=True)
+class Sweeper:
+    """Runs combinations of one environment, api and mode, many in a process."""
 
-    When the process ends before it can tell, its halves are asked in processes of their own, until
-    the cell is found that ends them.
-    """
-    cells = process.cells
-    if not cells:
-        return []
-    with tempfile.TemporaryDirectory(prefix="stackrace-cover-") as name:
-        work = Path(name) / "work"
-        work.mkdir()
-        execution = environment.run(
-            Request(
-                action="sweep",
-                environment=row.identifier,
-                expected=Expected(
-                    tensorflow=row.tensorflow, jax=row.jax, torch=row.torch, keras=row.keras
+    environment: Environment
+    row: Row
+    api: Api
+    mode: Mode
+
+    def __call__(
+        self, cells: Sequence[SweepCell], knobs: Mapping[str, str] = MappingProxyType({})
+    ) -> list[Swept]:
+        """The outcome of every cell, in order, in a process with these knobs.
+
+        When the process ends before it can tell, its halves are asked in processes of their own,
+        until the cell is found that ends them.
+        """
+        if not cells:
+            return []
+        found = cover.judge(self._run(cells, knobs), cells)
+        if found is not None:
+            return found
+        middle = len(cells) // 2
+        return self(cells[:middle], knobs) + self(cells[middle:], knobs)
+
+    def _run(self, cells: Sequence[SweepCell], knobs: Mapping[str, str]) -> Execution:
+        row = self.row
+        with tempfile.TemporaryDirectory(prefix="stackrace-cover-") as name:
+            work = Path(name) / "work"
+            work.mkdir()
+            return self.environment.run(
+                Request(
+                    action="sweep",
+                    environment=row.identifier,
+                    expected=Expected(
+                        tensorflow=row.tensorflow, jax=row.jax, torch=row.torch, keras=row.keras
+                    ),
+                    api=self.api,
+                    mode=self.mode,
+                    knobs=dict(knobs),
+                    cells=tuple(cells),
+                    phase_path=str(work / "phases"),
+                    budget_s=LIMITS.job_s,
                 ),
-                api=api,
-                mode=mode,
-                knobs=process.knobs,
-                cells=cells,
-                phase_path=str(work / "phases"),
-                budget_s=LIMITS.job_s,
-            ),
-            work=work,
-            log=Path(name) / "log",
-            limits=LIMITS,
-        )
-    found = cover.judge(execution, cells)
-    if found is not None:
-        return found
-    middle = len(cells) // 2
-    halves = (cover.Process(process.knobs, part) for part in (cells[:middle], cells[middle:]))
-    return [item for half in halves for item in sweep(environment, row, api, mode, half)]
+                work=work,
+                log=Path(name) / "log",
+                limits=LIMITS,
+            )
 
 
-def cover_arm(every: Grid, environment: Environment, row: Row, api: Api, mode: Mode) -> Covered:
-    """Every combination of one api and mode, and again alone what only refused ones had."""
-    planned = cover.processes(every)
-    swept = [sweep(environment, row, api, mode, process) for process in planned]
-    ran = [_cell(item) for item in swept[0] if item.outcome == "ok"]
-    rest = cover.Process({}, cover.alone(every, cover.unseen(every, ran)))
-    swept.append(sweep(environment, row, api, mode, rest))
-    return cover.tally(
-        api, mode, processes=len(swept), swept=[item for items in swept for item in items]
-    )
+def cover_arm(every: Grid, sweep: Sweeper) -> Covered:
+    """Every combination of one api and mode."""
+    done = sweep(cover.first(every))
+    done += sweep(cover.second(every, done))
+    done += sweep(cover.third(every, done))
+    for knobs in cover.PROCESSES:
+        done += [
+            msgspec.structs.replace(item, knobs={**knobs, **item.knobs})
+            for item in sweep(cover.beside(), knobs)
+        ]
+    return cover.tally(sweep.api, sweep.mode, done)
 
 
 def cover_row(every: Grid, environment: Environment, row: Row, *, digest: str) -> RowCoverage:
@@ -93,7 +109,8 @@ def cover_row(every: Grid, environment: Environment, row: Row, *, digest: str) -
     covered = []
     for api in row.apis:
         for mode in row.modes:
-            found = cover_arm(every, environment, row, api, mode)
+            sweep = Sweeper(environment=environment, row=row, api=api, mode=mode)
+            found = cover_arm(every, sweep)
             counts = ", ".join(f"{number} {name}" for name, number in found.outcomes.items())
             log.talk(f"{row.identifier}/{api}/{mode}: {counts}")
             covered.append(found)
@@ -157,15 +174,6 @@ def _keep(path: Path, identifier: str, found: RowCoverage) -> None:
 def _write(document: Path, coverage: Coverage) -> None:
     text = document.read_text(encoding="utf-8")
     document.write_text(renewed(text, coverage), encoding="utf-8")
-
-
-def _cell(item: Swept) -> SweepCell:
-    return SweepCell(
-        model=item.model,
-        input=item.input,  # type: ignore[arg-type] # the guest gives back what it was asked
-        method=item.method,  # type: ignore[arg-type]
-        knobs=item.knobs,
-    )
 
 
 def _today() -> str:

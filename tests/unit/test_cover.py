@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from orchestrator import cover, grid
+from orchestrator import cover, grid, matrix
 from orchestrator.cover import design
 from orchestrator.errors import InputError
-from orchestrator.matrix import load
 from orchestrator.model import codec
 from orchestrator.model.coverage import Coverage, RowCoverage
 from orchestrator.model.execution import Beat, Execution, silent
@@ -23,9 +23,12 @@ from orchestrator.model.result import RESULT_SCHEMA, Failure, Result, Swept
 from orchestrator.pipeline import covering
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
+    from orchestrator.model.names import Backend
     from orchestrator.model.plan import Limits
+
+    Refused = Callable[[SweepCell], bool]
 
 GRID = grid.load({})
 DOCUMENT = Path(__file__).parents[2] / "docs" / "grid.md"
@@ -49,71 +52,112 @@ def test_every_word_of_a_closed_knob_is_a_level() -> None:
             assert set(words) == set(design.LEVELS[name])
 
 
+def ran(cells: Iterable[SweepCell], *, refused: Refused = lambda _: False) -> list[Swept]:
+    """What a guest says that refuses some of these cells and runs the others."""
+    no = Failure(kind="x", message="It has none.")
+    return [swept(cell, no if refused(cell) else None) for cell in cells]
+
+
+@cache
+def whole(refused: Refused = lambda _: False) -> tuple[list[SweepCell], list[Swept]]:
+    """The three steps of a sweep, each after the one before."""
+    asked = list(cover.first(GRID))
+    done = ran(asked, refused=refused)
+    for step in (cover.second, cover.third):
+        cells = step(GRID, done)
+        asked += cells
+        done += ran(cells, refused=refused)
+    return asked, done
+
+
+def pairs(cell: SweepCell) -> set[frozenset[tuple[str, str]]]:
+    """The pairs of values in a cell, beside its input."""
+    values = [("method", cell.method), ("model", cell.model), *cell.knobs.items()]
+    return {frozenset(pair) for pair in combinations(values, 2)}
+
+
 def test_all_inputs_meet_all_methods() -> None:
-    """On the smallest model and without knobs, in the first process."""
-    cells = cover.processes(GRID)[0].cells
+    """On the smallest model and without knobs, in the first step."""
     plain = {
-        (cell.input, cell.method) for cell in cells if (cell.model, cell.knobs) == ("tiny", {})
+        (cell.input, cell.method)
+        for cell in cover.first(GRID)
+        if (cell.model, cell.knobs) == ("tiny", {})
     }
-    assert set(product(design.INPUTS, design.METHODS)) <= plain
+    assert set(product(design.INPUTS, design.METHODS)) == plain
+
+
+def test_every_level_is_asked_alone_first() -> None:
+    """Each knob value with a method that it means something for, and each model."""
+    cells = cover.first(GRID)
+    assert set(GRID.models) == {cell.model for cell in cells}
+    assert SweepCell(input="numpy", method="predict", knobs={"compiled": "no"}) in cells
+    assert SweepCell(input="numpy", method="fit", knobs={"validation": "0.25"}) in cells
+    assert max(len(cell.knobs) for cell in cells) == 1
 
 
 def test_every_pair_is_there() -> None:
     """Any two knob values, and any knob value with any model, input and method."""
-    cells = cover.processes(GRID)[0].cells
-    assert [] == cover.unseen(GRID, cells)
-    seen = {
-        frozenset(pair)
-        for cell in cells
-        for pair in combinations(
-            [("method", cell.method), ("model", cell.model), *cell.knobs.items()], 2
-        )
-    }
+    cells, _ = whole()
+    seen = set().union(*map(pairs, cells))
     assert frozenset({("precision", "bfloat16"), ("optimizer", "nadam")}) in seen
     assert frozenset({("precision", "bfloat16"), ("method", "life_cycle")}) in seen
-    assert frozenset({("jit_compile", "yes"), ("model", "conv3d")}) in seen
+    assert frozenset({("validation", "0.25"), ("method", "predict")}) in seen
+    values = [(n, v) for n, vs in design.LEVELS.items() for v in vs if not KNOBS[n].process]
+    knobs = [
+        frozenset(pair)
+        for pair in combinations(values, 2)
+        if pair[0][0] != pair[1][0] and "shape" not in dict(pair)
+    ]
+    assert [] == [pair for pair in knobs if pair not in seen]
 
 
 def test_the_cover_is_small_and_always_the_same() -> None:
-    """Of millions of combinations, not many more than models x methods; few knobs in each."""
-    cells = cover.processes(GRID)[0].cells
-    assert len(cells) <= 1.9 * len(GRID.models) * len(design.METHODS)
+    """Of millions of combinations some hundred; few knobs in each."""
+    cells, _ = whole()
+    assert len(cells) <= 400
     assert max(len(cell.knobs) for cell in cells) <= design.MOST_KNOBS
-    assert cover.processes(GRID)[0].cells == cells
+    assert whole.__wrapped__()[0] == cells
+
+
+def test_what_is_refused_alone_is_not_asked_with_others() -> None:
+    """A precision that a version does not have would only hide what else there is."""
+    cells, _ = whole(lambda cell: cell.knobs.get("precision") == "bfloat16")
+    assert [{"precision": "bfloat16"}] == [
+        cell.knobs for cell in cells if cell.knobs.get("precision") == "bfloat16"
+    ]
+
+
+def test_a_refused_combination_hides_nothing() -> None:
+    """Its pairs run in another one, or alone."""
+
+    def refused(cell: SweepCell) -> bool:
+        return {"loaded", "strategy"} <= set(cell.knobs)
+
+    cells, done = whole(refused)
+    ok = {i for i, item in enumerate(done) if item.outcome == "ok"}
+    seen = set().union(*(pairs(cells[i]) for i in ok))
+    alone = [cell.knobs for i, cell in enumerate(cells) if i not in ok and len(cell.knobs) == 2]
+    assert {"loaded": "yes", "strategy": "mirrored"} in alone
+    for name, values in design.LEVELS.items():
+        if not KNOBS[name].process and name not in ("loaded", "strategy", "shape"):
+            assert frozenset({("loaded", "yes"), (name, values[0])}) in seen
+
+
+def test_the_heaviest_model_meets_few_methods() -> None:
+    """Its layers are those of smaller models, and take minutes to build."""
+    found = {(cell.method, *cell.knobs) for cell in whole()[0] if cell.model == "large"}
+    assert {(method,) for method in design.HEAVY["large"]} == found
 
 
 def test_process_knobs_have_processes_of_their_own() -> None:
-    """They are never a cell's; each value of one meets each value of the other."""
-    processes = cover.processes(GRID)
-    assert {} == processes[0].knobs
+    """They are never a cell's; each value of one meets each value of the other, and each method."""
     of_process = {name for name, knob in KNOBS.items() if knob.process}
-    for process in processes:
-        assert all(not of_process & set(cell.knobs) for cell in process.cells)
-        assert set(process.knobs) <= of_process
-    pairs = set(product(design.LEVELS["onednn"], design.LEVELS["threads"]))
-    assert pairs <= {(p.knobs.get("onednn"), p.knobs.get("threads")) for p in processes}
-
-
-def test_a_process_of_its_own_sees_every_level() -> None:
-    """Each input, method, model and knob at least once."""
-    cells = cover.processes(GRID)[1].cells
-    assert set(design.INPUTS) == {cell.input for cell in cells}
-    assert set(design.METHODS) == {cell.method for cell in cells}
-    assert set(GRID.models) == {cell.model for cell in cells}
-    knobs = {name for cell in cells for name in cell.knobs}
-    assert {name for name, knob in KNOBS.items() if not knob.process} == knobs
-
-
-def test_a_pair_that_only_refused_cells_had_is_asked_alone() -> None:
-    """With nothing beside it but what its knobs need."""
-    kept = [cell for cell in cover.processes(GRID)[0].cells if "compiled" not in cell.knobs]
-    pairs = cover.unseen(GRID, kept)
-    assert pairs
-    cells = cover.alone(GRID, pairs)
-    assert len(pairs) == len(cells)
-    dtype = SweepCell(input="numpy", method="call", knobs={"compiled": "no", "dtype": "float32"})
-    assert dtype in cells
-    assert [] == cover.unseen(GRID, [*kept, *cells])
+    assert not any(of_process & set(cell.knobs) for cell in whole()[0])
+    assert all(set(knobs) <= of_process for knobs in cover.PROCESSES)
+    every = set(product(design.LEVELS["onednn"], design.LEVELS["threads"]))
+    assert every <= {(knobs.get("onednn"), knobs.get("threads")) for knobs in cover.PROCESSES}
+    assert set(design.METHODS) == {cell.method for cell in cover.beside()}
+    assert set(design.INPUTS) == {cell.input for cell in cover.beside()}
 
 
 CELLS = tuple(SweepCell(input="numpy", method=method) for method in design.METHODS[:4])
@@ -142,8 +186,11 @@ def ended(result: Result | None = None, *, signal: int | None = None) -> Executi
 class Guest:
     """An environment whose worker dies when one of its cells is `deadly`."""
 
-    identifier, lock_digest, python, image_digest = "tf20", "0" * 64, "3.7.16", None
-    backend = "venv"
+    identifier = "tf20"
+    lock_digest = "0" * 64
+    python = "3.7.16"
+    backend: Backend = "venv"
+    image_digest: str | None = None
 
     def __init__(self, deadly: Callable[[SweepCell], bool]) -> None:
         self.deadly = deadly
@@ -163,9 +210,9 @@ class Guest:
 
 def outcomes(guest: Guest, cells: Sequence[SweepCell] = CELLS) -> list[str]:
     """What a sweep of these cells says."""
-    process = cover.Process({"threads": "1"}, tuple(cells))
-    row = load().rows["tf20"]
-    found = covering.sweep(guest, row, "tf.keras", "eager", process)  # type: ignore[arg-type]
+    row = matrix.load().rows["tf20"]
+    sweep = covering.Sweeper(environment=guest, row=row, api="tf.keras", mode="eager")
+    found = sweep(cells, {"threads": "1"})
     assert [(cell.method, cell.input) for cell in cells] == [(i.method, i.input) for i in found]
     return [item.outcome for item in found]
 
@@ -198,9 +245,7 @@ def test_a_process_that_is_refused_refuses_its_cells() -> None:
 def test_reasons_are_grouped() -> None:
     """Each once, with how many cells it is the reason of, and the first of them."""
     no = Failure(kind="x", message="It has none.")
-    found = cover.tally(
-        "keras", "graph", processes=1, swept=[swept(CELLS[0]), *(swept(c, no) for c in CELLS[1:])]
-    )
+    found = cover.tally("keras", "graph", [swept(CELLS[0]), *(swept(c, no) for c in CELLS[1:])])
     assert {"ok": 1, "unsupported": 3} == found.outcomes
     (reason,) = found.reasons
     assert ("It has none.", 3) == (reason.message, reason.cells)
@@ -210,9 +255,7 @@ def test_reasons_are_grouped() -> None:
 def test_the_table_tells_counts_reasons_and_what_was_skipped() -> None:
     """One line an arm; refusals and failures apart; a row that is not here says why."""
     no = Failure(kind="x", message="It has none.")
-    covered = cover.tally(
-        "keras", "graph", processes=1, swept=[swept(CELLS[0]), swept(CELLS[1], no)]
-    )
+    covered = cover.tally("keras", "graph", [swept(CELLS[0]), swept(CELLS[1], no)])
     row = RowCoverage(title="TensorFlow 1.14.0", date="2024-01-01", covered=(covered,))
     skipped = RowCoverage(title="PyTorch", date="2024-01-02", skipped="The disk is too small.")
     text = cover.table(Coverage(rows={"tf114": row, "keras3-torch": skipped}))
