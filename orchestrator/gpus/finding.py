@@ -79,14 +79,16 @@ def read_state(nvml: Nvml, handle: Any) -> GpuState:  # noqa: ANN401 - opaque
     whole = ask(nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle, handle) or handle
     power = ask(nvml.nvmlDeviceGetPowerUsage, whole)
     rates = ask(nvml.nvmlDeviceGetUtilizationRates, handle)
-    reasons = ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, whole) or 0
+    reasons = ask(nvml.nvmlDeviceGetCurrentClocksThrottleReasons, whole)
     return GpuState(
         sm_mhz=ask(nvml.nvmlDeviceGetClockInfo, whole, pynvml.NVML_CLOCK_SM),
         memory_mhz=ask(nvml.nvmlDeviceGetClockInfo, whole, pynvml.NVML_CLOCK_MEM),
         temperature_c=ask(nvml.nvmlDeviceGetTemperature, whole, pynvml.NVML_TEMPERATURE_GPU),
         power_w=None if power is None else power / 1000,
         utilisation=None if rates is None else rates.gpu / 100,
-        throttle=tuple(word for bit, word in THROTTLES.items() if reasons & bit),
+        throttle=None
+        if reasons is None
+        else tuple(word for bit, word in THROTTLES.items() if reasons & bit),
     )
 
 

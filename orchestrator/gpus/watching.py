@@ -114,7 +114,8 @@ class Watcher:
             except pynvml.NVMLError:
                 self.lost = uuid
                 return
-            self.throttle[uuid] = tuple(dict.fromkeys((*self.throttle[uuid], *now.throttle)))
+            seen_slow = (*self.throttle[uuid], *(now.throttle or ()))
+            self.throttle[uuid] = tuple(dict.fromkeys(seen_slow))
             for pid, size in seen.items():
                 if pid not in self._known:
                     most = self.peak_bytes.get(pid, 0)

@@ -23,7 +23,7 @@ class GpuState(msgspec.Struct, frozen=True, kw_only=True):
     temperature_c: int | None = None
     power_w: float | None = None
     utilisation: float | None = None  # 0 to 1; not reported on MIG devices
-    throttle: tuple[str, ...] = ()  # NVML's reasons in words; idle is none
+    throttle: tuple[str, ...] | None = None  # NVML's reasons in words; idle is none
 
 
 class Gpu(msgspec.Struct, frozen=True, kw_only=True):
