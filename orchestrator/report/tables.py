@@ -49,6 +49,9 @@ def main_tables(
     contrasts = _against_reference(comparison)
     if comparison.contrasts and not contrasts and len(environments) > 1:
         return []  # only other kinds were asked for, and they have tables of their own
+    files = any(contrast.kind == "workload" for contrast in comparison.contrasts)
+    if files and list(environments) == [comparison.reference]:
+        return []  # the table that compares the files has all of their times
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
         groups.setdefault(group_of(cell), []).append(cell)

@@ -66,7 +66,8 @@ def _beyond(contrast: Contrast, told: Told) -> str:
 def _undecided(contrast: Contrast, told: Told) -> str:
     subject, reference, where = told
     if contrast.ratio is None:
-        return f"{subject} against {reference} at {where} has no number: {contrast.reason}."
+        reason = (contrast.reason or "").rstrip(".")
+        return f"{subject} against {reference} at {where} has no number: {reason}."
     span = f" ({words.interval(contrast, to=' to ')})" if contrast.low is not None else ""
     return (
         f"{subject} took {words.ratio(contrast)} the time of {reference} at {where}{span}. "

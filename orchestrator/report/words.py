@@ -87,17 +87,15 @@ def interval(contrast: Contrast, *, to: str = " - ", decimals: int | None = None
 def decimals(contrasts: Sequence[Contrast]) -> int | None:
     """How many decimals the ratios of a column share; None where each needs its own.
 
-    As many as the widest interval leaves standing, but two where any needs them, and three digits
-    of a ratio that is small.
+    As many as the widest interval leaves standing, but two where any needs them, and three where a
+    ratio is small.
     """
     known = [item for item in contrasts if item.ratio]
     ratios = [item.ratio for item in known if item.ratio]
-    if not ratios or max(ratios) > _ALIKE * min(ratios):
+    if not ratios or max(ratios) > _ALIKE * min(ratios) or min(ratios) < 1 / _ALIKE:
         return None
     each = [_decimals(item) for item in known]
-    least = min(2, max(each))
-    if min(ratios) < _HALF:
-        least = 2 - math.floor(math.log10(min(ratios)))
+    least = 3 if min(ratios) < _HALF else min(2, max(each))
     return max(least, min(each))
 
 

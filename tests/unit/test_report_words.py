@@ -111,3 +111,40 @@ def test_percents() -> None:
 def test_lists_end_with_and(names: tuple[str, ...], text: str) -> None:
     """As in a sentence."""
     assert words.listed(names) == text
+
+
+@pytest.mark.parametrize(
+    ("values", "texts"),
+    [
+        ([0.00662, 0.02549], ["6.62 ms", "25.49 ms"]),
+        ([0.0009, 0.0021, None], ["900 us", "2100 us", "-"]),
+        ([1.5, 20.0], ["1.50 s", "20.00 s"]),
+        ([0.0001, 0.5], ["100 us", "500 ms"]),
+        ([], []),
+    ],
+)
+def test_the_times_of_a_column_share_unit_and_digits(
+    values: list[float | None], texts: list[str]
+) -> None:
+    """As the shortest needs them, unless the longest takes a hundred times as long."""
+    assert words.times(values) == texts
+
+
+@pytest.mark.parametrize(
+    ("ratios", "decimals"),
+    [
+        ([(3.85, 0.2), (1.15, 0.05)], 2),
+        ([(35.0, 12.0), (1.15, 0.05)], 2),
+        ([(1.0, 0.001), (1.1, 0.002)], 3),
+        ([(0.13, 0.02), (3.85, 0.2)], 3),
+        ([(35.0, 12.0)], 0),
+        ([(200.0, 12.0), (1.15, 0.05)], None),
+        ([], None),
+    ],
+)
+def test_the_ratios_of_a_column_share_their_decimals(
+    ratios: list[tuple[float, float]], decimals: int | None
+) -> None:
+    """Of a ratio and the half-width of its interval, each row of a column."""
+    rows = [contrast(ratio=ratio, low=ratio - half, high=ratio + half) for ratio, half in ratios]
+    assert words.decimals(rows) == decimals
