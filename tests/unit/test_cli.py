@@ -332,6 +332,13 @@ def test_hint_repeats_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(options.NOX_SESSIONS, "race")
     more = options.more_rounds(["run", "tf114", "tf20", "--seed", "3"])
     assert more(20) == "nox -s race -- tf114 tf20 --seed 3 --rounds 20"
+    monkeypatch.delenv(options.NOX_SESSIONS)
+    words = ["run", "tf20", "--workload", "my model.py", "--with", "scipy<1.5", "--profile"]
+    more = options.more_rounds([*words, "--case", "*/fit+batch_size=8"])
+    assert more(20) == (
+        "stackrace run tf20 --workload 'my model.py' --with 'scipy<1.5' --profile "
+        "--case '*/fit+batch_size=8' --rounds 20"
+    )
 
 
 def test_hint_to_resume(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
