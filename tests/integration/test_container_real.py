@@ -81,6 +81,18 @@ STUBBORN = (
     "enter('first_call'); time.sleep(600)"
 )
 GREEDY = ENTER + "enter('build'); kept = [bytearray(10**7) for _ in range(100)]; time.sleep(600)"
+# One that reads a workload beside its parts, and leaves a trace of two folders.
+CARRIER = """
+import json, os, sys
+asked = json.load(open(sys.argv[1]))
+place = asked["workload"]
+part = os.path.join(os.path.dirname(place), "parts", "a.txt")
+folder = os.path.join(asked["trace_folder"], "plugins")
+os.makedirs(folder)
+open(os.path.join(folder, "trace.pb"), "w").write("a trace")
+facts = {"workload": open(place).read(), "part": open(part).read(), "writable": os.access(part, 2)}
+json.dump(facts, open(sys.argv[2], "w"))
+"""
 PACKAGES = """
 import glob, json, os, site, sys
 (folder,) = site.getsitepackages()
@@ -203,6 +215,8 @@ def run(
     limits: Limits = LIMITS,
     device: Device = "cpu",
     beat: Callable[[float], None] = lambda _: None,
+    workload: str = "",
+    trace_folder: str = "",
 ) -> Execution:
     """Run this code as the guest, in a container."""
     guest = folder / "guest.py"
@@ -210,7 +224,12 @@ def run(
     work = folder / "work"
     work.mkdir()
     request = Request(
-        action="measure", environment="tf114", phase_path=str(work / "phases"), device=device
+        action="measure",
+        environment="tf114",
+        phase_path=str(work / "phases"),
+        device=device,
+        workload=workload,
+        trace_folder=trace_folder,
     )
     return dataclasses.replace(environment, guest=guest).run(
         request, work=work, log=folder / "log", limits=limits, beat=beat
@@ -258,6 +277,27 @@ def running_of(engine: DockerEngine, label: str) -> list[str]:
             if item.labels.get(reaping.OWNER) == label and engine.state(item.id).running:
                 found.append(item.id)
     return found
+
+
+def test_workloads_go_in_and_traces_come_out(plain: ContainerEnvironment, tmp_path: Path) -> None:
+    """The user's whole folder is there to read, and a profiler's trace is on this machine after."""
+    own, trace = tmp_path / "mine", tmp_path / "trace"
+    (own / "parts").mkdir(parents=True)
+    trace.mkdir()
+    (own / "workload.py").write_text("the model")
+    (own / "parts" / "a.txt").write_text("a part")
+    ended = run(
+        plain,
+        tmp_path,
+        CARRIER,
+        workload=str(own / "workload.py"),
+        trace_folder=str(trace),
+    )
+    assert ended.result is not None, ended.log_tail
+    assert {"workload": "the model", "part": "a part", "writable": False} == json.loads(
+        ended.result
+    )
+    assert "a trace" == (trace / "plugins" / "trace.pb").read_text()
 
 
 def test_race_through_the_command_line(

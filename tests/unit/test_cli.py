@@ -195,7 +195,7 @@ def test_list_tells_each_reason_once(capsys: pytest.CaptureFixture[str]) -> None
     """What an environment cannot run is named by the parts that matter, and told once for all."""
     assert __main__.run(["list"]) == 0
     shown = " ".join(capsys.readouterr().out.split())
-    assert "keras3-jax, keras3-torch: not dataset: a tf.data Dataset needs TensorFlow" in shown
+    assert re.search(r"keras3-jax, keras3-torch: not dataset\*?: a tf.data Dataset needs", shown)
     assert "tf220, tf221: not keras/graph, tf.keras/graph: Keras 3 needs eager" in shown
     assert shown.count("Keras 3 needs eager") == 1
 
