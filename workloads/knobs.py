@@ -50,7 +50,10 @@ _OF_USE = {
     ),
     "metrics": ((*TRAINING[:2], *TESTING, "life_cycle"), "only Keras's own training computes them"),
     "optimizer": ((*TRAINING, "life_cycle"), "a method that trains nothing uses no optimizer"),
-    "compiled": (INFERENCE, "training and testing with Keras need compile()"),
+    "compiled": (
+        INFERENCE,
+        "training and testing with Keras need compile(), and a loop of one's own its optimizer",
+    ),
     "jit_compile": (_COMPILED, "only Keras's own methods heed what compile() was told"),
     "weights": (
         (*TRAINING, *TESTING, *INFERENCE, "step"),
@@ -170,7 +173,7 @@ def check(request, chosen):
         )
     for name, (methods, why) in _OF_USE.items():
         if name in request.knobs and request.method not in methods:
-            raise _refused(name, f"The knob {name} does nothing for {request.method}: {why}.")
+            raise _refused(name, f"The knob {name} is not for {request.method}: {why}.")
     if chosen.jit_compile and request.mode == "run_eagerly":
         raise _refused("jit_compile", "What runs op by op is not compiled: see the mode eager.")
     if request.input == "given":

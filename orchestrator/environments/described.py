@@ -21,9 +21,9 @@ SELECTS = "KERAS_BACKEND"
 # TensorFlow 1 builds graphs unless it is told otherwise.
 _EAGER_SINCE = 2
 _MODES: dict[Framework, tuple[Mode, ...]] = {
-    "tensorflow": ("graph", "eager"),
-    "jax": ("eager",),
-    "torch": ("eager",),
+    "tensorflow": ("graph", "eager", "run_eagerly"),
+    "jax": ("eager", "run_eagerly"),
+    "torch": ("eager", "run_eagerly"),
 }
 
 

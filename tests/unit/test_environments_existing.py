@@ -96,7 +96,7 @@ def test_keras_on_jax_keeps_its_backend(tmp_path: Path) -> None:
     }
     row = described(tmp_path, facts)
     assert ("", "0.10.2", {"KERAS_BACKEND": "jax"}) == (row.tensorflow, row.jax, row.variables)
-    assert ("eager",) == row.modes
+    assert ("eager", "run_eagerly") == row.modes
 
 
 def test_keras_backend_is_passed_on_when_it_was_set(tmp_path: Path) -> None:

@@ -149,8 +149,8 @@ def test_small_wheels_where_they_exist(row: Row) -> None:
 @pytest.mark.parametrize("identifier", ["tf114", "tf115"])
 def test_impossible_has_a_reason(identifier: str) -> None:
     """Stand-alone Keras on an eager TensorFlow 1 is refused with the pair's own message."""
-    (rule,) = matrix.load().rows[identifier].impossible
-    assert ("keras", "eager") == (rule.api, rule.mode)
+    rules = matrix.load().rows[identifier].impossible
+    (rule,) = (rule for rule in rules if (rule.api, rule.mode) == ("keras", "eager"))
     assert "eager execution" in rule.reason
 
 
