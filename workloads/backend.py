@@ -115,8 +115,11 @@ class Backend:
         """
         raise NotImplementedError
 
-    def scope(self, strategy, device):
-        """Return a context in which a model is made to be distributed by this strategy."""
+    def scope(self, strategy, request):
+        """Return a context in which a model is made to be distributed by this strategy.
+
+        Stopped (`unsupported`) where it cannot be, or not for the request's method.
+        """
         raise NotImplementedError
 
     def check_onednn(self):

@@ -39,9 +39,9 @@ class _Keras3(Backend):
         floatx, convert = self.keras.backend.floatx(), self.keras.ops.convert_to_tensor
         return forms.mapped(lambda a: convert(a, floatx if _is_float(a) else None), x)
 
-    def scope(self, strategy, device):
+    def scope(self, strategy, request):
         """A context without a strategy."""
-        del device
+        del request
         if strategy:
             self._only_tensorflow("strategy", "A strategy is one of tf.distribute")
         return Nowhere()

@@ -167,7 +167,7 @@ def build(backend, request, knobs, batch_shape, make=None):
     `make`: a user's own build_model(keras, batch_shape), instead of one of these. Stopped
     (`unsupported`) for a knob that this model, Keras or mode does not have.
     """
-    with backend.scope(knobs.strategy, request.device):
+    with backend.scope(knobs.strategy, request):
         if make is not None:
             return _of_user(backend, request, knobs, make(backend.keras, batch_shape))
         kind = MODELS[request.model]

@@ -5,7 +5,7 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 
-from workloads import forms, kerases, steps, xplane
+from workloads import forms, kerases, steps, watched, xplane
 from workloads.backend import FLOATS, OPTIMIZERS, Backend, Evidence, Nowhere
 from workloads.protocol import Stopped
 
@@ -175,21 +175,26 @@ class TensorFlow(Backend):
         found = phase()
         return {found: True} if self.tf.is_tensor(found) else {}
 
-    def scope(self, strategy, device):
+    def scope(self, strategy, request):
         """Return the scope of a tf.distribute strategy."""
-        self._strategy = self._distributed(strategy, device) if strategy else None
+        self._strategy = self._distributed(strategy, request) if strategy else None
         return self._strategy.scope() if strategy else Nowhere()
 
-    def _distributed(self, name, device):
+    def _distributed(self, name, request):
         self._refuse(
             "strategy",
             (_is_tf1(self.tf), "before 2.0, Keras takes tf.distribute for an estimator's"),
             (kerases.is_separate(self.keras, self.api), "this Keras knows no tf.distribute"),
+            (
+                kerases.release(self.version) == _TF2
+                and (name, request.method) == ("mirrored", "train_on_batch"),
+                "mirrored, its train_on_batch ends with 'Variable is unhashable'",
+            ),
         )
         distribute = self.tf.distribute
         if name == "mirrored":
             return distribute.MirroredStrategy()
-        return distribute.OneDeviceStrategy(f"/{device}:0")
+        return distribute.OneDeviceStrategy(f"/{request.device}:0")
 
     def _refuse(self, kind, *rules):
         """Stopped (`unsupported`) with the reason of the first rule that holds."""
@@ -266,7 +271,7 @@ class TensorFlow(Backend):
     def evidence(self, model, x, step):
         """Devices of one more step: from its statistics, or from a profile of its kernels."""
         if not self.executes_eagerly:
-            return Evidence(**self._session_statistics(model, step))
+            return Evidence(**watched.of_session(self.tf, model, step))
         found = Evidence(
             weights=tuple(sorted({_device(weight) for weight in model.weights})),
             outputs=self._output_devices(model, x),
@@ -275,46 +280,13 @@ class TensorFlow(Backend):
             profiler = self.tf.profiler.experimental
             kernels = xplane.watch(profiler.start, profiler.stop, step)
             return found._replace(kernels=kernels, source="a profile of one step")
-        return found._replace(**self._eager_statistics(step))
+        return found._replace(**watched.of_functions(self.tf, step))
 
     def _output_devices(self, model, x):
         if kerases.is_separate(self.keras, self.api):
             return ()  # it computes through a session's graph, and answers with arrays
         # Calling the model, unlike predicting with it, leaves its answer where it was computed.
         return (model(self.tf.constant(x, model.inputs[0].dtype)).device,)
-
-    def _session_statistics(self, model, step):
-        """Have the session that trains keep statistics for one step.
-
-        SOFTWARE_TRACE tells every operation's device. FULL_TRACE also asks CUPTI for the GPU's
-        kernels, and where CUPTI is missing TensorFlow 1 aborts: the measurement would be lost.
-        """
-        v1 = self.tf.compat.v1
-        metadata = v1.RunMetadata()
-        function = model.train_function
-        function.run_options = v1.RunOptions(trace_level=v1.RunOptions.SOFTWARE_TRACE)
-        function.run_metadata = metadata
-        function._callable_fn = None  # noqa: SLF001 (or it would keep the options that it has)
-        step()
-        return self._statistics(metadata)
-
-    def _eager_statistics(self, step):
-        context = import_module("tensorflow.python.eager.context")
-        context.enable_run_metadata()
-        step()
-        metadata = context.export_run_metadata()
-        context.disable_run_metadata()
-        return self._statistics(metadata)
-
-    def _statistics(self, metadata):
-        operations = [
-            (device.device, _kind(node))
-            for device in metadata.step_stats.dev_stats
-            for node in device.node_stats
-        ]
-        found = "the statistics of one step"
-        missing = f"TensorFlow {self.version} keeps no statistics of such a step"
-        return {"operations": operations, "source": found if operations else missing}
 
 
 def load(api, mode) -> TensorFlow:
@@ -373,12 +345,6 @@ def _is_tf1(tf) -> bool:
 def _device(weight) -> str:
     """Device of a variable: of TensorFlow's, or of the one that is inside of Keras 3's."""
     return weight.device if hasattr(weight, "device") else weight.value.device
-
-
-def _kind(node) -> str:
-    """`MatMul`, out of a label such as `dense/MatMul = MatMul(a, b)`, or what stands for it."""
-    label = node.timeline_label.partition(" = ")[2] or node.node_name
-    return label.partition("(")[0].rpartition(":")[2].rpartition("/")[2]
 
 
 def _cuda(tf) -> dict:
