@@ -5,11 +5,19 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
+
+from orchestrator.model.control import ChangedBlock
 from orchestrator.model.record import Control
 from orchestrator.process import Companion
+from orchestrator.series import noise, steady
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Self
+
+    import pandas as pd
+    from numpy.typing import NDArray
 
 # 20 ms of integers in an interpreter that does nothing else. The fastest of its pieces counts: what
 # only interrupts it passes by, what slows the processor down slows every piece.
@@ -28,6 +36,9 @@ for _ in iter(sys.stdin.readline, ""):
     print(repr(min(piece() for _ in range(10))), flush=True)
 """
 PATIENCE_S: Final = 10.0
+# A block is told when it is beyond both: deviations of the readings, and a fraction of the time.
+DEVIATIONS: Final = 4.0
+FLOOR: Final = float(np.log(1.03))
 
 
 class Clock:
@@ -62,3 +73,49 @@ def around(before_s: float | None, after_s: float | None) -> Control | None:
     if before_s is None or after_s is None:
         return None
     return Control(before_s=before_s, after_s=after_s)
+
+
+def changed(frame: pd.DataFrame, *, spread: float | None = None) -> tuple[ChangedBlock, ...]:
+    """The blocks in which the machine was not as fast as in most of its run, in order of time.
+
+    What it is compared with is the longest stretch of one level: in a run that was slowed down half
+    way, the median of all would be neither speed, and its deviation the difference of the two.
+    `spread`: standard deviation of the logarithm of readings on this machine at rest, where it is
+    known; by default it is that of the run's own around their levels, by their median deviation.
+    """
+    known = frame["control_before_s"].notna() & frame["control_after_s"].notna()
+    rows = frame[known.to_numpy(dtype=bool)].sort_values("started_s", kind="stable")
+    found: list[ChangedBlock] = []
+    for _, machine in rows.groupby(["run_id", "node"], sort=False):
+        found += _changed(machine, spread)
+    return tuple(found)
+
+
+def _changed(rows: pd.DataFrame, spread: float | None) -> Iterator[ChangedBlock]:
+    readings = np.log(rows[["control_before_s", "control_after_s"]].to_numpy(dtype=float))
+    series = readings.ravel()
+    if len(series) < steady.ENOUGH:
+        return
+    usual, own = _level(series)
+    bound = max(DEVIATIONS * (own if spread is None else spread), FLOOR)
+    blocks: dict[tuple[str, int, str], list[NDArray[np.float64]]] = {}
+    for run_id, number, case, counts, both in zip(
+        rows["run_id"], rows["round"], rows["case"], rows["counts"], readings, strict=True
+    ):
+        if counts:
+            blocks.setdefault((str(run_id), int(number), str(case)), []).append(both)
+    for (run_id, number, case), found in blocks.items():
+        away = float(np.median(found)) - usual
+        if abs(away) > bound:
+            ratio = float(np.exp(away))
+            yield ChangedBlock(run_id=run_id, round=number, case=case, ratio=ratio)
+
+
+def _level(series: NDArray[np.float64]) -> tuple[float, float]:
+    """The level of most readings, and the deviation of all from that of their own stretch."""
+    starts = steady.segments(series)
+    stretches = np.split(series, starts[1:])
+    levels = [float(np.median(stretch)) for stretch in stretches]
+    lengths = [len(stretch) for stretch in stretches]
+    rest = series - np.repeat(levels, lengths)
+    return levels[lengths.index(max(lengths))], float(noise.mad(rest[None, :])[0])
