@@ -15,6 +15,7 @@ from orchestrator.model.request import SweepCell
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from orchestrator.model.names import Method
     from orchestrator.model.result import Swept
     from tests.contract.conftest import RunGuest
 
@@ -86,7 +87,7 @@ def test_every_input_of_keras_own_methods(python: Path, run_guest: RunGuest) -> 
     ],
 )
 def test_refused(
-    python: Path, run_guest: RunGuest, method: Any, turned: dict[str, str], says: str
+    python: Path, run_guest: RunGuest, method: Method, turned: dict[str, str], says: str
 ) -> None:
     """What would change nothing, or cannot be, is `unsupported`, with its reason."""
     (cell,) = swept(run_guest, python, SweepCell(input="numpy", method=method, knobs=turned))

@@ -8,8 +8,9 @@ import pytest
 
 from orchestrator import matrix
 from orchestrator.model import codec
+from orchestrator.model.names import METHOD_GROUPS, Input, Method
 from orchestrator.model.plan import Limits
-from orchestrator.model.request import Expected, Request
+from orchestrator.model.request import Expected, Request, SweepCell
 from orchestrator.model.result import RESULT_SCHEMA, Iterations, Result
 
 if TYPE_CHECKING:
@@ -28,32 +29,87 @@ VERSIONS = {
     if name in {"tf114", "tf20", "tf218"}
 }
 OLD = ("tf114", "tf20")
-REFUSALS = ("not compatible with eager execution", "has no graph mode")
+REFUSALS = (
+    "needs a TensorFlow 1 graph",
+    "not compatible with eager execution",
+    "has no graph mode",
+    "has no run_eagerly",
+)
 LIMITS = Limits(first_call_s=300.0, job_s=300.0)
 
-# How each arm trains with train_on_batch and with fit; None where TensorFlow refuses.
+# How each arm trains with train_on_batch and with fit; None where it is refused.
 Executed = Literal["session", "function", "op by op"] | None
 EXECUTED: dict[tuple[str, str, str], tuple[Executed, Executed]] = {
     ("tf114", "tf.keras", "graph"): ("session", "session"),
     ("tf114", "tf.keras", "eager"): ("function", "function"),
+    ("tf114", "tf.keras", "run_eagerly"): ("op by op", "op by op"),
     ("tf114", "keras", "graph"): ("session", "session"),
     ("tf114", "keras", "eager"): (None, None),
     ("tf20", "tf.keras", "graph"): ("session", "session"),
     ("tf20", "tf.keras", "eager"): ("op by op", "function"),
+    ("tf20", "tf.keras", "run_eagerly"): ("op by op", "op by op"),
     ("tf20", "keras", "graph"): ("session", "session"),
     ("tf20", "keras", "eager"): ("function", "function"),
+    ("tf20", "keras", "run_eagerly"): (None, None),
     ("tf218", "tf.keras", "graph"): (None, None),
     ("tf218", "tf.keras", "eager"): ("function", "function"),
-    ("tf218", "keras", "graph"): (None, None),
-    ("tf218", "keras", "eager"): ("function", "function"),
     ("tf218", "tf_keras", "graph"): ("session", "session"),
-    ("tf218", "tf_keras", "eager"): ("function", "function"),
 }
 CELLS = [
     (*arm, source, method, how)
     for arm, both in EXECUTED.items()
-    for method, how in zip(("train_on_batch", "fit"), both, strict=True)
-    for source in ("numpy", "dataset")
+    for method, how, source in zip(
+        ("train_on_batch", "fit"), both, ("numpy", "dataset"), strict=True
+    )
+]
+INPUTS: tuple[Input, ...] = (
+    "numpy",
+    "tensor",
+    "generator",
+    "sequence",
+    "dataset",
+    "dataset_cached",
+    "dataset_prefetch",
+)
+METHODS: tuple[Method, ...] = tuple(
+    method for group in METHOD_GROUPS for method in group if method != "step"
+)
+# Every value that a knob has, each with a method and an input that take it.
+TURNED: tuple[tuple[Input, Method, dict[str, str]], ...] = (
+    ("dataset", "fit", {"batch_size": "4,8", "validation": "0.125"}),
+    ("sequence", "train_on_batch", {"shape": "20x30,24x30", "sample_weight": "yes"}),
+    ("numpy", "fit", {"batches": "3", "metrics": "accuracy"}),
+    ("numpy", "train_on_batch", {"optimizer": "sgd", "dtype": "float32"}),
+    ("numpy", "fit", {"optimizer": "nadam", "dropout": "no"}),
+    ("numpy", "custom_loop", {"optimizer": "adagrad", "sample_weight": "yes"}),
+    ("numpy", "predict", {"compiled": "no", "loaded": "yes"}),
+    ("dataset", "predict", {"dtype": "float16"}),
+    ("numpy", "train_on_batch", {"precision": "mixed_float16"}),
+    ("numpy", "fit", {"precision": "float64"}),
+    ("numpy", "predict_on_batch", {"precision": "float16"}),
+    ("numpy", "fit", {"jit_compile": "yes"}),
+    ("dataset", "fit", {"strategy": "one_device"}),
+    ("dataset", "fit", {"strategy": "mirrored"}),
+)
+MODELS: tuple[tuple[str, Method], ...] = (
+    ("mlp", "fit"),
+    ("lstm", "train_on_batch"),
+    ("gru", "predict"),
+    ("embedding", "fit"),
+    ("conv2d", "train_on_batch"),
+    ("conv3d", "call"),
+    ("identity", "fit"),
+)
+SWEPT: tuple[SweepCell, ...] = (
+    *(SweepCell(input=source, method=method) for method in METHODS for source in INPUTS),
+    *(SweepCell(input=source, method=method, knobs=knobs) for source, method, knobs in TURNED),
+    *(SweepCell(model=model, input="numpy", method=method) for model, method in MODELS),
+)
+SWEEPS = [
+    (identifier, api, mode)
+    for identifier in OLD
+    for api in matrix.load().rows[identifier].apis
+    for mode in matrix.load().rows[identifier].modes
 ]
 
 
@@ -113,6 +169,34 @@ def test_every_cell_measures_or_says_why_not(
     assert result.metadata["keras"]["api"] == api
 
 
+@pytest.mark.parametrize(("identifier", "api", "mode"), SWEEPS)
+def test_every_combination_runs_or_says_why_not(
+    environments: Environments, tmp_path: Path, identifier: str, api: str, mode: str
+) -> None:
+    """In one process: every input with every method, each knob, each model."""
+    result = run(
+        environments[identifier],
+        tmp_path,
+        action="sweep",
+        api=api,
+        mode=mode,
+        batches=2,
+        cells=SWEPT,
+    )
+    if result.outcome == "unsupported":
+        assert result.failure is not None
+        assert any(text in result.failure.message for text in REFUSALS)
+        return
+    assert result.outcome == "ok", result.failure
+    assert len(SWEPT) == len(result.sweep)
+    broken = [cell for cell in result.sweep if cell.outcome not in ("ok", "unsupported")]
+    assert [] == broken
+    reasons = {cell.failure.message for cell in result.sweep if cell.failure is not None}
+    assert all(reason.endswith(".") for reason in reasons)
+    trained = {cell.outcome for cell in result.sweep if cell.method in ("train_on_batch", "fit")}
+    assert "ok" in trained
+
+
 @pytest.mark.parametrize(
     ("model", "lengths", "parameters"),
     [
@@ -167,8 +251,16 @@ def test_seeds_reach_every_generator(
 @pytest.mark.parametrize(
     ("fixture", "identifier", "apis"),
     [
-        ("environments", "tf114", {"tf.keras": "2.2.4-tf", "keras": "2.2.5"}),
-        ("environments", "tf20", {"tf.keras": "2.2.4-tf", "keras": "2.3.1"}),
+        (
+            "environments",
+            "tf114",
+            {"tf.keras": "2.2.4-tf", "keras": "2.2.5", "tf.python.keras": "2.2.4-tf"},
+        ),
+        (
+            "environments",
+            "tf20",
+            {"tf.keras": "2.2.4-tf", "keras": "2.3.1", "tf.python.keras": "2.2.4-tf"},
+        ),
         ("keras3", "tf218", {"tf.keras": "3.9.0", "keras": "3.9.0", "tf_keras": "2.18.0"}),
     ],
 )

@@ -11,9 +11,7 @@ __version__ = "0.0.stub"
 class Array:
     """Numbers in row-major order, and their shape."""
 
-    def __init__(
-        self, values: List[float], shape: Tuple[int, ...], dtype: str = "float64"
-    ) -> None:
+    def __init__(self, values: List[float], shape: Tuple[int, ...], dtype: str = "float64") -> None:
         self.values = values
         self.shape = shape
         self.dtype = dtype

@@ -31,7 +31,10 @@ class _Dataset:
         return cls([tensors])
 
     def concatenate(self, other: "_Dataset") -> "_Dataset":
-        return _Dataset(self._batches + other._batches)
+        return _Dataset([*self._batches, *other.batches()])
+
+    def batches(self) -> List[Any]:
+        return self._batches
 
     def cache(self) -> "_Dataset":
         return self
