@@ -76,7 +76,7 @@ def make(
 
     `engine`: where and how it was started. `control`: how fast the host was around it.
     """
-    limits = plan.limits_of(job.arm.environment, case.device)
+    limits = plan.limits_of(job.arm.environment, case.device, profile=job.is_profile)
     outcome, failure, result = _judge(execution, limits)
     if outcome == "ok" and result is not None and case.device == "gpu":
         outcome, failure, result = _on_gpu(execution, result)

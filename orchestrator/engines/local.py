@@ -85,7 +85,7 @@ def execute(
         (trace if job.is_profile else work).mkdir(parents=True)
 
     def run() -> Execution:
-        limits = plan.limits_of(job.arm.environment, case.device)
+        limits = plan.limits_of(job.arm.environment, case.device, profile=job.is_profile)
         return environments[job.arm.environment].run(
             request(
                 job,
@@ -99,7 +99,7 @@ def execute(
             log=folder.log_path(job.key, attempt).absolute(),
             limits=limits,
             beat=silent
-            if limits == plan.limits
+            if limits.first_call_s == plan.limits.first_call_s
             else compiling(job.arm.name, limits.first_call_s, say),
         )
 

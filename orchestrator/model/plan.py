@@ -10,6 +10,7 @@ from orchestrator.model.cell import Arm, Case
 from orchestrator.model.names import Backend, Device, Mode, Variant
 
 PLAN_SCHEMA: Final = "stackrace.plan/1"
+PROFILE_TIMES: Final = 2  # what a timed job may take: a profiler slows down what it looks at
 PROFILE_ROUND: Final = 0  # of jobs that are profiled; rounds of timings count from 1
 
 
@@ -122,8 +123,14 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         """The planned case of that name."""
         return next(item for item in self.cases if item.name == name)
 
-    def limits_of(self, environment: str, device: Device) -> Limits:
-        """How long a process of this environment may take on this device."""
+    def limits_of(self, environment: str, device: Device, *, profile: bool = False) -> Limits:
+        """How long a process of this environment may take on this device.
+
+        A profile's iterations are cut to fit the same time; the framework's trace comes after it.
+        """
+        if profile:
+            limits = self.limits_of(environment, device)
+            return msgspec.structs.replace(limits, job_s=PROFILE_TIMES * limits.job_s)
         if device == "gpu" and self.environment(environment).slow_start:
             return msgspec.structs.replace(
                 self.limits,

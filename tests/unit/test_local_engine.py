@@ -48,7 +48,7 @@ class Fake:
         """Note the request and the folder; leave the result."""
         assert log.is_absolute()
         assert beat is silent
-        assert limits == PLAN.limits
+        assert limits == PLAN.limits_of("tf20", "cpu", profile=request.action == "profile")
         assert ["trace"] * bool(request.trace_folder) == [path.name for path in work.iterdir()]
         if self.leaves:
             Path(request.trace_folder, self.leaves).write_text("trace")
@@ -121,7 +121,8 @@ def test_a_profiles_trace_is_kept(tmp_path: Path) -> None:
     assert ["host.xplane.pb"] == [path.name for path in kept.iterdir()]
     fake = Fake()
     execute(tmp_path / "b", fake, plan=plan, job=job)
-    assert "profile" == fake.told[0].action
+    assert ("profile", 60.0) == (fake.told[0].action, fake.told[0].budget_s)
+    assert 120.0 == plan.limits_of("tf20", "cpu", profile=True).job_s
     assert not RunFolder(tmp_path / "b" / "run0").trace_path(job.key, 1).exists()
 
 
