@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from orchestrator import advice
+from orchestrator import advice, control, quantities, reproducibility
 from orchestrator.merge import merge
 from orchestrator.model.findings import Findings
 from orchestrator.pipeline import beside
@@ -74,6 +74,9 @@ class Reports:
         findings = Findings(
             comparison=comparison,
             advice=advice.of(frame, comparison),
+            quantities=quantities.of(frame),
+            agreements=reproducibility.of(frame),
+            changed=control.changed(frame),
             profiles=beside.profiles([(plan, records)]),
             broken=beside.broken([(plan, records)]),
         )

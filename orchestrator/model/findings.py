@@ -12,6 +12,9 @@ from orchestrator.model.result import Profile
 if TYPE_CHECKING:
     from orchestrator.model.advice import Advice
     from orchestrator.model.comparison import Comparison
+    from orchestrator.model.control import ChangedBlock
+    from orchestrator.model.quantities import Quantities
+    from orchestrator.model.reproducibility import Agreements
 
 
 class Profiled(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,5 +40,8 @@ class Findings:
 
     comparison: Comparison
     advice: Advice
+    quantities: Quantities
+    agreements: Agreements
+    changed: tuple[ChangedBlock, ...] = ()
     profiles: tuple[Profiled, ...] = ()
     broken: tuple[Broken, ...] = ()

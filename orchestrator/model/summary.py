@@ -8,7 +8,10 @@ import msgspec
 
 from orchestrator.model.advice import Advice
 from orchestrator.model.comparison import Comparison
+from orchestrator.model.control import ChangedBlock
 from orchestrator.model.findings import Broken, Profiled
+from orchestrator.model.quantities import Quantities
+from orchestrator.model.reproducibility import Agreements
 
 SUMMARY_SCHEMA: Final = "stackrace.summary/1"
 
@@ -20,5 +23,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     exit_code: int
     comparison: Comparison
     advice: Advice = Advice()
+    quantities: Quantities = Quantities(cells=(), findings=())
+    agreements: Agreements = Agreements(items=())
+    changed: tuple[ChangedBlock, ...] = ()
     profiles: tuple[Profiled, ...] = ()
     broken: tuple[Broken, ...] = ()

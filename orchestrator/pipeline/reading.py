@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from orchestrator import advice, log
+from orchestrator import advice, control, log, quantities, reproducibility
 from orchestrator.errors import InputError, UsageError, nearest
 from orchestrator.merge import export, merge
 from orchestrator.model import attempts, codec
@@ -221,6 +221,9 @@ def _read(
     findings = Findings(
         comparison=comparison,
         advice=advice.of(frame, comparison),
+        quantities=quantities.of(frame),
+        agreements=reproducibility.of(frame),
+        changed=control.changed(frame),
         profiles=beside.profiles(runs),
         broken=beside.broken(runs),
     )
@@ -289,6 +292,9 @@ def _write(
         exit_code=exit_code,
         comparison=findings.comparison,
         advice=findings.advice,
+        quantities=findings.quantities,
+        agreements=findings.agreements,
+        changed=findings.changed,
         profiles=findings.profiles,
         broken=findings.broken,
     )

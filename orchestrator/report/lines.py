@@ -234,6 +234,19 @@ def failures(frame: pd.DataFrame, comparison: Comparison) -> list[str]:
     ]
 
 
+def changed(findings: Findings) -> str:
+    """Blocks during which the machine itself changed its speed; empty where none did."""
+    blocks = findings.changed
+    if not blocks:
+        return ""
+    worst = max(blocks, key=lambda block: max(block.ratio, 1 / block.ratio))
+    return (
+        f"the machine changed its speed in {phrases.count(len(blocks), 'block')}: a fixed piece of "
+        f"work took up to {words.times_as_long(worst.ratio)} its usual time (round {worst.round}, "
+        f"{worst.case}); ratios within blocks are less affected than times"
+    )
+
+
 def hints(findings: Findings, context: Context) -> list[tuple[str, str]]:
     """What to do next: a word, and a command or path."""
     comparison, found = findings.comparison, []

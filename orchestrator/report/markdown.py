@@ -6,7 +6,17 @@ from typing import TYPE_CHECKING, Final
 
 from orchestrator.model import phrases
 from orchestrator.model.matrix import title
-from orchestrator.report import advising, lines, paths, profiles, seconds, trend, words
+from orchestrator.report import (
+    advising,
+    agreeing,
+    lines,
+    measured,
+    paths,
+    profiles,
+    seconds,
+    trend,
+    words,
+)
 from orchestrator.report.cells import PHASES, read
 from orchestrator.report.further import further_tables
 from orchestrator.report.marks import bullets, grid, text
@@ -51,8 +61,10 @@ def render(frame: pd.DataFrame, findings: Findings, context: Context) -> str:
         _missing(frame, comparison),
         _broken(findings),
         _phases(cells),
+        measured.section(findings.quantities),
+        agreeing.section(findings.agreements),
         profiles.section(findings.profiles),
-        _trust(comparison, context),
+        _trust(findings, context),
         _scope(comparison, context),
     )
     return "\n\n".join(block for section in sections for block in section) + "\n"
@@ -143,7 +155,8 @@ def _phases(cells: Sequence[Cell]) -> Iterator[str]:
     yield "Medians over processes. What comes before the iterations is in no ratio above."
 
 
-def _trust(comparison: Comparison, context: Context) -> Iterator[str]:
+def _trust(findings: Findings, context: Context) -> Iterator[str]:
+    comparison = findings.comparison
     yield "## How far to trust it"
     facts = [
         _METHOD,
@@ -152,6 +165,7 @@ def _trust(comparison: Comparison, context: Context) -> Iterator[str]:
         lines.power(comparison),
         lines.jobs(comparison, context),
         *comparison.warnings,
+        lines.changed(findings),
     ]
     yield bullets([fact for fact in facts if fact])
 

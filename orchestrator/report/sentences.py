@@ -69,6 +69,8 @@ def _main(comparison: Comparison) -> list[Contrast]:
 def _nothing(cells: Sequence[Cell], comparison: Comparison) -> str:
     measured = [cell for cell in cells if cell.seconds is not None]
     environments = list(dict.fromkeys(cell.environment for cell in cells))
+    if not measured:
+        return "Nothing has a number; what became of each job stands below."
     if len(measured) == 1:
         (cell,) = measured
         took = f"{cell.arm} takes {words.seconds(cell.seconds)} an iteration at {cell.case}"

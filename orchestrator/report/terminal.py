@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from orchestrator.model import phrases
-from orchestrator.report import advising, lines
+from orchestrator.report import advising, agreeing, lines, measured
 from orchestrator.report.cells import read
 from orchestrator.report.further import counts, further_tables
 from orchestrator.report.sentences import headline
@@ -60,6 +60,8 @@ def render(
         page.say(nothing)
     else:
         _results(page, cells, comparison, context)
+        seen = [*measured.top(findings.quantities), *agreeing.top(findings.agreements)]
+        page.list("What the processes show:", seen)
         page.list("Advice, from what was measured here:", advising.top(findings.advice))
     page.list("No number:", lines.gaps(comparison))
     page.list("Lost jobs:", lines.failures(frame, comparison))
@@ -69,8 +71,8 @@ def render(
     page.say(lines.rule(comparison) if comparison.contrasts and not nothing else "")
     page.say(lines.power(comparison))
     page.say(lines.jobs(comparison, context))
-    for warning in comparison.warnings:
-        page.say(f"warning: {warning}", style="yellow")
+    for warning in (*comparison.warnings, lines.changed(findings)):
+        page.say(f"warning: {warning}" if warning else "", style="yellow")
     page.gap()
     for word, text in lines.hints(findings, context):
         page.hint(word, text)

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from orchestrator.model.record import Control
 from orchestrator.model.result import Failure, Profile, ProfiledFunction
 from tests import factories
 from tests.reporting import Reports, scaled, usual
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from orchestrator.model.plan import Job
 
@@ -293,3 +294,53 @@ def test_a_terminal_shows_the_first_tables_and_counts_the_others() -> None:
     assert "... and 10 tables like this in report.md" in shown.terminal
     assert shown.terminal.count("as installed *") == 20
     assert shown.markdown.count("| as installed \\* |") == 30
+
+
+def shown_by(seconds: Sequence[float], losses: Sequence[float], **facts: object) -> Reports:
+    """Two arms whose processes all have these iterations, memory and losses."""
+    plan = factories.plan(forms=[("tf.keras", "graph")])
+    records = [
+        factories.record(
+            plan,
+            job,
+            result=factories.result(
+                seconds,
+                losses=tuple(
+                    loss + job.round * 0.1 * (place > 4) for place, loss in enumerate(losses)
+                ),
+                **facts,
+            ),
+            control=Control(before_s=0.02, after_s=0.02 if job.round != 3 else 0.04),
+        )
+        for job in plan.jobs
+    ]
+    return Reports(plan, records)
+
+
+def test_what_processes_show_beside_their_medians_is_told() -> None:
+    """A leak of a megabyte an iteration, in both reports; the quantities of each cell."""
+    leak = tuple(200_000_000 + 10_000_000 * place for place in range(22))
+    shown = shown_by(
+        [0.01 + 1e-5 * (place % 7) for place in range(200)], [0.5] * 10, rss_bytes=leak
+    )
+    found = section(shown, "What the processes show")
+    assert "memory grows by" in found
+    assert "in 6 of 6 processes" in found
+    assert "memory grows by" in " ".join(shown.terminal.split())
+    assert "| arm | case |" in found
+
+
+def test_histories_that_diverge_are_told() -> None:
+    """No process of an arm repeats another from its sixth loss on, after two of warm-up."""
+    shown = shown_by([0.01] * 200, [0.5] * 10)
+    found = section(shown, "Reproducibility")
+    assert "| its own processes | diverging from iteration 8 on" in found
+    assert "diverging from iteration 8 on" in " ".join(shown.terminal.split())
+
+
+def test_a_machine_that_changed_its_speed_is_a_warning() -> None:
+    """Told by the host's own work, in both reports."""
+    shown = shown_by([0.01] * 200, [0.5] * 10)
+    for text in (shown.terminal, shown.markdown):
+        assert "the machine changed its speed in" in " ".join(text.split())
+    assert "changed its speed" not in one_arm("fit", times=lambda _: 0.01).terminal

@@ -1,0 +1,128 @@
+"""What processes show beside their medians: warm-up, spikes, slopes, memory, traces."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from orchestrator.report import words
+from orchestrator.report.marks import bullets, grid
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from orchestrator.model.quantities import Amount, CellQuantities, Finding, Quantities
+
+_SECONDS: Final = ("steady_s", "p95_s", "p99_s", "max_s")
+_HEADERS: Final = (
+    "warm-up",
+    "steady",
+    "p95",
+    "p99",
+    "longest",
+    "slope, us",
+    "peak memory, MB",
+    "memory slope, kB",
+    "traces",
+    "retraces",
+)
+_TOP: Final = 5  # findings on a terminal
+
+
+def section(quantities: Quantities) -> Iterator[str]:
+    """What was found, then the quantities of every cell that has some."""
+    cells = [item for item in quantities.cells if item.processes]
+    if not cells:
+        return
+    yield "## What the processes show"
+    found = sentences(quantities.findings)
+    if found:
+        yield bullets(found)
+    else:
+        yield "No leak, no slow-down, no spikes and no retraces were found."
+    rows = [_row(item) for item in cells]
+    columns = list(zip(*rows, strict=True))
+    shown = [place for place, column in enumerate(columns) if set(column) != {words.NOTHING}]
+    yield grid(
+        ("arm", "case", *(_HEADERS[place] for place in shown)),
+        [
+            (item.arm, item.case, *(row[place] for place in shown))
+            for item, row in zip(cells, rows, strict=True)
+        ],
+        left=2,
+    )
+    yield (
+        "Medians over processes. Warm-up: iterations before the steady state. Slopes: what each "
+        "iteration takes more than the one before. Percentiles: of the iterations of a process."
+    )
+
+
+def top(quantities: Quantities) -> list[str]:
+    """The first findings, for a terminal; the others are counted."""
+    found = sentences(quantities.findings)
+    more = [f"... and {len(found) - _TOP} more in report.md"] if len(found) > _TOP else []
+    return [*found[:_TOP], *more]
+
+
+def sentences(findings: Sequence[Finding]) -> list[str]:
+    """One a kind and arm: its cases together, with the worst of their numbers."""
+    groups: dict[tuple[str, str], list[Finding]] = {}
+    for item in findings:
+        groups.setdefault((item.kind, item.arm), []).append(item)
+    return [sentence(members) for members in groups.values()]
+
+
+def sentence(members: Sequence[Finding]) -> str:
+    """`tf20/tf.keras/graph, small-small/numpy/fit: memory grows by 1.2 MB an iteration (...)`."""
+    worst = max(members, key=lambda item: max(item.numbers.values(), default=0.0))
+    where = worst.case if len(members) == 1 else f"{len(members)} cases, most in {worst.case}"
+    shown = f"in {worst.shown} of {worst.processes} processes"
+    caution = ", indicative" if worst.indicative else ""
+    return f"{worst.arm}, {where}: {_what(worst)} ({shown}{caution})"
+
+
+def _what(item: Finding) -> str:
+    numbers = item.numbers
+    match item.kind:
+        case "memory grows":
+            return f"memory grows by {numbers.get('bytes', 0) / 1000:.3g} kB an iteration"
+        case "gets slower":
+            return f"the last iteration takes {_percent(numbers)} more than the first"
+        case "throttle unknown":
+            return (
+                f"the last iteration takes {_percent(numbers)} more than the first, and the GPU "
+                "does not tell whether it slowed down"
+            )
+        case "spikes":
+            rhythm = f", every {numbers['period']:.3g} iterations" if item.periodic else ""
+            return (
+                f"{words.about(numbers.get('share', 0))} of the iterations take "
+                f"{words.times_as_long(numbers.get('size', 1))} the median{rhythm}"
+            )
+        case "retraces":
+            return f"{numbers.get('retraces', 0):.3g} retraces in the timed iterations"
+        case "no steady state":
+            return "no steady state was reached"
+
+
+def _percent(numbers: dict[str, float]) -> str:
+    return words.about(numbers.get("fraction", 0.0))
+
+
+def _row(item: CellQuantities) -> tuple[str, ...]:
+    return (
+        _number(item.warmup_iterations),
+        *(_seconds(getattr(item, name)) for name in _SECONDS),
+        _number(item.slope_s, 1e6),
+        _number(item.peak_rss_bytes, 1e-6),
+        _number(item.memory_slope_bytes, 1e-3),
+        _number(item.traces),
+        _number(item.retraces),
+    )
+
+
+def _seconds(amount: Amount | None) -> str:
+    return words.seconds(amount.median if amount else None)
+
+
+def _number(amount: Amount | None, factor: float = 1.0) -> str:
+    return f"{amount.median * factor:.3g}" if amount else words.NOTHING
