@@ -6,8 +6,10 @@ The counts are kept beside the document, as JSON, so that environments can be sw
 
 from __future__ import annotations
 
+import os
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +23,7 @@ from orchestrator.config import Flags, load
 from orchestrator.errors import EnvironmentFailedError, InputError, StackraceError, StorageError
 from orchestrator.model import codec
 from orchestrator.model.coverage import COVERAGE_SCHEMA, Coverage, RowCoverage
+from orchestrator.model.matrix import own_api
 from orchestrator.model.plan import Limits
 from orchestrator.model.request import Expected, Request, SweepCell
 from orchestrator.pipeline import preparing
@@ -92,34 +95,42 @@ class Sweeper:
 
 
 def cover_arm(every: Grid, sweep: Sweeper) -> Covered:
-    """Every combination of one api and mode."""
+    """The combinations of one api and mode; every pair only where the api is the row's own."""
     done = sweep(cover.first(every))
-    done += sweep(cover.second(every, done))
-    done += sweep(cover.third(every, done))
-    for knobs in cover.PROCESSES:
-        done += [
-            msgspec.structs.replace(item, knobs={**knobs, **item.knobs})
-            for item in sweep(cover.beside(), knobs)
-        ]
+    if sweep.api == own_api(sweep.row):
+        done += sweep(cover.second(every, done))
+        done += sweep(cover.third(every, done))
+        for knobs in cover.PROCESSES:
+            done += [
+                msgspec.structs.replace(item, knobs={**knobs, **item.knobs})
+                for item in sweep(cover.beside(), knobs)
+            ]
     return cover.tally(sweep.api, sweep.mode, done)
 
 
 def cover_row(every: Grid, environment: Environment, row: Row, *, digest: str) -> RowCoverage:
     """Every api and mode of one environment."""
-    covered = []
-    for api in row.apis:
-        for mode in row.modes:
-            sweep = Sweeper(environment=environment, row=row, api=api, mode=mode)
-            found = cover_arm(every, sweep)
-            counts = ", ".join(f"{number} {name}" for name, number in found.outcomes.items())
-            log.talk(f"{row.identifier}/{api}/{mode}: {counts}")
-            covered.append(found)
+    sweeps = [
+        Sweeper(environment=environment, row=row, api=api, mode=mode)
+        for api in row.apis
+        for mode in row.modes
+    ]
+
+    def covered(sweep: Sweeper) -> Covered:
+        found = cover_arm(every, sweep)
+        counts = ", ".join(f"{number} {name}" for name, number in found.outcomes.items())
+        log.talk(f"{row.identifier}/{sweep.api}/{sweep.mode}: {counts}")
+        return found
+
+    # Nothing is timed: processes may run side by side.
+    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        arms = tuple(pool.map(covered, sweeps))
     return RowCoverage(
         title=row.title,
         date=_today(),
         python=environment.python,
         guest_digest=digest,
-        covered=tuple(covered),
+        covered=arms,
     )
 
 

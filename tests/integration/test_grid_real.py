@@ -1,0 +1,67 @@
+"""The grid on real TensorFlow 1.14 and 2.0: every combination runs, or says truly why it does not."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from orchestrator import cover, grid, matrix
+from orchestrator.pipeline.covering import Sweeper
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from orchestrator.environments.venv import VenvEnvironment
+    from orchestrator.model.names import Api, Mode
+    from orchestrator.model.result import Swept
+
+pytestmark = pytest.mark.real_tensorflow
+
+GRID = grid.load({})
+# With what is missing, or what the combination would mean; never a bare class of an exception.
+SENTENCE = re.compile(r"[A-Za-z_].{20,}[.]", re.DOTALL)
+
+
+def told(items: list[Swept], outcomes: set[str]) -> list[str]:
+    """A line for each item with one of these outcomes."""
+    return [
+        f"{item.model}/{item.input}/{item.method}{item.knobs}: {item.outcome}: "
+        f"{item.failure.message if item.failure else ''}"
+        for item in items
+        if item.outcome in outcomes
+    ]
+
+
+def check(found: list[Swept]) -> None:
+    """Nothing failed, something ran, and each refusal is a sentence."""
+    assert [] == told(found, {item.outcome for item in found} - {"ok", "unsupported"})
+    assert any(item.outcome == "ok" for item in found)
+    reasons = {item.failure.message for item in found if item.failure is not None}
+    assert [] == [reason for reason in reasons if not SENTENCE.fullmatch(reason)]
+
+
+@pytest.mark.parametrize("name", ["tf114", "tf20"])
+@pytest.mark.parametrize("mode", ["graph", "eager"])
+def test_every_pair_runs_or_says_why_not(
+    environments: Mapping[str, VenvEnvironment], name: str, mode: Mode
+) -> None:
+    """All inputs x methods, each model and knob, and each pair of them, through tf.keras."""
+    row = matrix.load().rows[name]
+    sweep = Sweeper(environment=environments[name], row=row, api="tf.keras", mode=mode)
+    done = sweep(cover.first(GRID))
+    if mode == row.native_mode:
+        done += sweep(cover.second(GRID, done))
+        done += sweep(cover.third(GRID, done))
+    check(done)
+
+
+@pytest.mark.parametrize(("name", "api"), [("tf114", "keras"), ("tf20", "keras")])
+def test_every_input_and_method_of_another_keras(
+    environments: Mapping[str, VenvEnvironment], name: str, api: Api
+) -> None:
+    """Stand-alone Keras as well, without knobs."""
+    row = matrix.load().rows[name]
+    sweep = Sweeper(environment=environments[name], row=row, api=api, mode="graph")
+    check(sweep([cell for cell in cover.first(GRID) if not cell.knobs and cell.model == "tiny"]))
