@@ -1,4 +1,4 @@
-"""The grid on real TensorFlow 1.14 and 2.0: every combination runs, or says truly why it does not."""
+"""The grid on real TensorFlow 1.14 and 2.0: combinations run, or say truly why they do not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from orchestrator import cover, grid, matrix
 from orchestrator.pipeline.covering import Sweeper
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from orchestrator.environments.venv import VenvEnvironment
     from orchestrator.model.names import Api, Mode
@@ -24,7 +24,7 @@ GRID = grid.load({})
 SENTENCE = re.compile(r"[A-Za-z_].{20,}[.]", re.DOTALL)
 
 
-def told(items: list[Swept], outcomes: set[str]) -> list[str]:
+def told(items: list[Swept], outcomes: Collection[str]) -> list[str]:
     """A line for each item with one of these outcomes."""
     return [
         f"{item.model}/{item.input}/{item.method}{item.knobs}: {item.outcome}: "
