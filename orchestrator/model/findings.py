@@ -23,6 +23,7 @@ class Profiled(msgspec.Struct, frozen=True, kw_only=True):
     arm: str
     case: str
     profile: Profile | None = None
+    folder: str = ""  # below the run folder, where the framework's own trace is
     reason: str | None = None
 
 

@@ -53,4 +53,5 @@ def _profiled(arm: str, case: str, record: Record | None) -> Profiled:
     if profile is None:
         message = first_line(record.failure.message if record.failure else None)
         return Profiled(arm=arm, case=case, reason=f"{record.outcome}: {message}")
-    return Profiled(arm=arm, case=case, profile=profile)
+    folder = f"profiles/{record.key}.{record.attempt}"
+    return Profiled(arm=arm, case=case, profile=profile, folder=folder)

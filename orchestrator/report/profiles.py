@@ -51,7 +51,9 @@ def section(profiles: Sequence[Profiled]) -> Iterator[str]:
 
 
 def _functions(item: Profiled, profile: Profile) -> Iterator[str]:
-    if profile.functions:
+    # Build has no part in the run: what it calls comes last.
+    functions = sorted(profile.functions, key=lambda found: found.root == "build")
+    if functions:
         yield f"### {text(item.arm)}, {text(item.case)}: what takes longest"
         yield grid(
             ("function", "part", "calls", "in itself", "with what it calls"),
@@ -63,7 +65,7 @@ def _functions(item: Profiled, profile: Profile) -> Iterator[str]:
                     words.seconds(found.own_s),
                     words.seconds(found.total_s),
                 )
-                for found in profile.functions[:_FUNCTIONS]
+                for found in functions[:_FUNCTIONS]
             ],
             left=2,
         )
@@ -74,6 +76,6 @@ def _functions(item: Profiled, profile: Profile) -> Iterator[str]:
             "profiler of Python does not see"
         )
     if profile.trace:
-        facts.append(f"the framework's own trace: profiles/{profile.trace}")
+        facts.append(f"the framework's own trace: {item.folder}/{profile.trace}")
     if facts:
         yield bullets(facts)
