@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator import interrupt, log, merge, process, reported
+from orchestrator import interrupt, log, merge, process, quantities, reported
 from orchestrator.errors import InputError, StackraceError
 from orchestrator.model import codec
 from orchestrator.model.reports import Reports
@@ -80,7 +80,8 @@ def written(text: str, name: str, report: Report, run: RunFolder) -> str:
     _, closed, after = rest.partition(end)
     if not (found and closed):
         raise InputError(f"The document has no place for report {name}: {begin} ... {end}.")
-    section = reported.section(name, report, checked, frame)
+    shown = quantities.of(frame).findings
+    section = reported.section(name, report, checked, frame, findings=shown)
     return f"{before}{begin}\n{section}\n{end}{after}"
 
 

@@ -123,10 +123,11 @@ def _by_round(cell: Cell, quantity: Quantity, frame: pd.DataFrame) -> dict[tuple
 
 
 def _reason(cell: Cell, frame: pd.DataFrame) -> str:
-    """Why a process of the cell has no number, if one has none."""
+    """What became of the cell's processes without a number: `1 of 5 timed_out`."""
     rows = rows_of(cell, frame)
     bad = rows[rows["outcome"] != "ok"]
-    return "" if bad.empty else f"{bad.iloc[0]['outcome']}: {bad.iloc[0]['reason']}"
+    outcomes = ", ".join(dict.fromkeys(bad["outcome"]))
+    return "" if bad.empty else f"{len(bad)} of {len(rows)} {outcomes}"
 
 
 def _number(name: str) -> Callable[[pd.Series], float | None]:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from orchestrator.model.quantities import Finding
     from orchestrator.model.reports import Claim, Report
     from orchestrator.reported.check import Checked
 
@@ -29,9 +30,14 @@ _PATHS = ("executed_as", "training_loop", "data_adapter", "kernel")
 
 
 def section(
-    identifier: str, report: Report, checked: Sequence[Checked], frame: pd.DataFrame
+    identifier: str,
+    report: Report,
+    checked: Sequence[Checked],
+    frame: pd.DataFrame,
+    *,
+    findings: Sequence[Finding] = (),
 ) -> str:
-    """The text between the report's marks."""
+    """The text between the report's marks. `findings`: what its processes show by themselves."""
     counting = frame[frame["counts"]]
     rounds = counting["round"].nunique()
     ok = int((counting["outcome"] == "ok").sum())
@@ -41,7 +47,7 @@ def section(
         f"{count(rounds, 'round')}, {ok} of {len(counting)} processes ok, "
         f"{_date(counting['started_wall_s'].min())}."
     )
-    parts = [head, command, _claims(checked), _cells(frame), made]
+    parts = [head, command, _claims(checked), _cells(frame), *_shown(findings), made]
     if report.finding:
         parts.append(report.finding.strip())
     return "\n\n".join(parts)
@@ -57,9 +63,21 @@ def _claims(checked: Sequence[Checked]) -> str:
         unit = "x" if _is_ratio(item.claim) else f" {_UNITS[item.claim.quantity]}"
         middle = "-" if math.isnan(item.middle) else f"{_short(item.middle)}{unit}"
         interval = "-" if math.isnan(item.low) else f"{_short(item.low)} to {_short(item.high)}"
-        answer = f"**{item.answer}**" + (f" ({_one_line(item.reason)})" if item.reason else "")
+        answer = f"**{item.answer}**" + (f" ({item.reason})" if item.reason else "")
         lines.append(f"{item.claim.says} | {middle} | {interval} | {answer}")
     return "\n".join(f"| {line} |" for line in lines)
+
+
+def _shown(findings: Sequence[Finding]) -> list[str]:
+    """`memory grows in 5 of 5 processes of tf20/... (bytes 5000)`."""
+    lines = []
+    for item in findings:
+        numbers = ", ".join(f"{name} {_short(value)}" for name, value in item.numbers.items())
+        lines.append(
+            f"- {item.kind} in {item.shown} of {item.processes} processes of {item.arm} {item.case}"
+            + (f" ({numbers})" if numbers else "")
+        )
+    return ["What the processes show by themselves:\n\n" + "\n".join(lines)] if lines else []
 
 
 def _is_ratio(claim: Claim) -> bool:
