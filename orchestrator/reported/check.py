@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 
 from orchestrator.errors import InputError
@@ -14,7 +15,6 @@ from orchestrator.model.reports import RATIOS
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    import pandas as pd
     from numpy.typing import NDArray
 
     from orchestrator.model.reports import Cell, Claim, Quantity
@@ -131,13 +131,13 @@ def _reason(cell: Cell, frame: pd.DataFrame) -> str:
 
 
 def _number(name: str) -> Callable[[pd.Series], float | None]:
-    return lambda row: None if row[name] is None else float(row[name])
+    return lambda row: None if pd.isna(row[name]) else float(row[name])
 
 
 def _retraces(row: pd.Series) -> float | None:
     """How many of the timed steps made a graph anew."""
     found, done = row["retraces"], row["iterations_done"]
-    return float(found) / float(done) if found is not None and np.isfinite(float(found)) else None
+    return None if pd.isna(found) or pd.isna(done) else float(found) / float(done)
 
 
 def _memory(row: pd.Series) -> float | None:

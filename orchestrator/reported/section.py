@@ -100,7 +100,7 @@ def _cells(frame: pd.DataFrame) -> str:
             lines.append(f"{arm} | {case} | - | - | - | - | - | - | {why}")
             continue
         found = amounts(cell, frame)
-        path = "; ".join(str(ok.iloc[0][name]) for name in _PATHS if ok.iloc[0][name] is not None)
+        path = "; ".join(str(ok.iloc[0][name]) for name in _PATHS if ok.iloc[0][name])
         seconds = [_seconds(found.get(name)) for name in _SECONDS]
         others = [_plain(found.get(name)) for name in _OTHERS]
         lines.append(" | ".join([arm, case, *seconds, *others, path]))
