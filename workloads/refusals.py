@@ -12,6 +12,7 @@ from workloads.protocol import Stopped
 _REFUSALS = (
     "tf.placeholder() is not compatible with eager execution",
     "tf.gradients is not supported when eager execution is enabled",
+    "Call the `batch` method on the input Dataset in order to be able to split your input",
 )
 _NO_MEMORY = (
     "bad_alloc",

@@ -5,6 +5,7 @@ No TensorFlow is imported here: the backend that is handed in has it.
 
 from itertools import cycle
 
+from workloads import kerases
 from workloads.forms import mapped
 from workloads.protocol import Stopped
 
@@ -48,6 +49,12 @@ def eager_caller(backend, model, feed, *, as_function):
 def eager_trainer(backend, model, feed, *, as_function):
     """One step under a GradientTape, op by op or as a function; the loss is read back."""
     tf, optimizer, follow = backend.tf, model.optimizer, feed.form.next
+    if not hasattr(optimizer, "apply_gradients"):
+        raise Stopped(
+            "unsupported",
+            "optimizer",
+            f"{kerases.class_path(optimizer)} has no apply_gradients: it works inside of Keras only.",
+        )
     compute, variables = loss_of(backend, model), model.trainable_weights
     # A half-precision policy wraps the optimizer: Keras 2 scales loss and gradients apart.
     scale = getattr(optimizer, "get_scaled_loss", None) or getattr(optimizer, "scale_loss", None)

@@ -183,12 +183,11 @@ class TensorFlow(Backend):
     def _distributed(self, name, request):
         self._refuse(
             "strategy",
-            (_is_tf1(self.tf), "before 2.0, Keras takes tf.distribute for an estimator's"),
             (kerases.is_separate(self.keras, self.api), "this Keras knows no tf.distribute"),
             (
-                kerases.release(self.version) == _TF2
+                kerases.release(self.version) <= _TF2
                 and (name, request.method) == ("mirrored", "train_on_batch"),
-                "mirrored, its train_on_batch ends with 'Variable is unhashable'",
+                "its train_on_batch cannot find its mirrored variables, and ends with an error",
             ),
         )
         distribute = self.tf.distribute
