@@ -132,4 +132,4 @@ def _line(
     rest = ((y - slope[:, None] * x) ** 2).sum(axis=1)
     error = np.sqrt(rest / (len(x) - 2) / (x @ x))
     # Without any noise, what rises does so for sure.
-    return slope, slope / np.maximum(error, np.finfo(float).tiny)
+    return slope, slope / np.maximum(error, 1e-9 * np.abs(slope) + np.finfo(float).tiny)

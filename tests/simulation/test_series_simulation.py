@@ -7,42 +7,21 @@ never.
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from orchestrator.series import spikes, steady, trend
+from tests.simulation import values
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-TIMES = 10 if os.environ.get("STACKRACE_SIMULATE") == "full" else 1
-NOISE = 0.03
-ITERATIONS = 210  # ten of them warm-up
+ITERATIONS = values.ITERATIONS
 MB = 1e6
 rhos = pytest.mark.parametrize("rho", [0.0, 0.3, 0.6])
-
-
-def noisy(
-    rho: float,
-    *,
-    series: int = 2000,
-    iterations: int = ITERATIONS,
-    seed: int = 1,
-    spiky: bool = True,
-) -> NDArray[np.float64]:
-    """(series, iterations): logarithms of times of one level."""
-    random = np.random.default_rng([seed, int(100 * rho), iterations])
-    shape = (series * TIMES, iterations)
-    values = random.normal(0, NOISE, shape)
-    for place in range(1, iterations):
-        fresh = np.sqrt(1 - rho**2) * values[:, place]
-        values[:, place] = rho * values[:, place - 1] + fresh
-    if spiky:
-        values += np.log1p((random.random(shape) < 0.01) * random.exponential(0.4, shape))
-    return values - 5.0
+noisy = values.noisy
 
 
 @rhos
@@ -101,7 +80,7 @@ def test_a_tenth_more_in_two_hundred_iterations_is_seen(rho: float) -> None:
 def memory(rho: float, growth: NDArray[np.float64]) -> NDArray[np.float64]:
     """(series, samples): resident bytes, read before, every tenth iteration and after."""
     scatter = noisy(rho, series=1000, iterations=len(growth), spiky=False) + 5.0
-    read = 200 * MB + scatter / NOISE * 0.1 * MB + growth
+    read = 200 * MB + scatter / values.NOISE * 0.1 * MB + growth
     read[:, 0] -= 30 * MB  # what the first iteration allocates
     pages: NDArray[np.float64] = np.round(read / 4096) * 4096
     return pages
