@@ -246,6 +246,7 @@ def _context(runs: Sequence[tuple[Plan, list[Record]]]) -> Context:
         rounds=sum(plan.rounds for plan in plans),
         cpu=cpu,
         cores=cores,
+        own_model=any(plan.workloads for plan in plans),
     )
 
 

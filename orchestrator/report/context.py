@@ -23,3 +23,4 @@ class Context:
     folder: Path | None = None  # where the reports are written
     command: str | None = None  # measures more rounds
     command_s: float | None = None  # about how long that takes
+    own_model: bool = False  # the user's own workload was raced

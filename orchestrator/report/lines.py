@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
@@ -257,6 +258,11 @@ def hints(findings: Findings, context: Context) -> list[tuple[str, str]]:
         # A command that names many cells is for report.md.
         steps = [step for step in findings.advice.steps if len(step.command) <= _LONGEST]
         found += [("fastest?", step.command) for step in steps[:1]]
+    named = [item.spec or item.identifier for item in context.environments if not item.source]
+    # Whoever reads a recorded run again knows it by now.
+    if context.preparing_s is not None and named and not context.own_model:
+        own = shlex.join(["stackrace", "run", *named, "--workload", "FILE.py"])
+        found.append(("your model?", own))
     if context.folder is not None:
         found.append(("report", str(context.folder / "report.md")))
     return found

@@ -117,6 +117,14 @@ def test_a_cell_that_cannot_run_is_no_reason_for_more_rounds() -> None:
     assert "unclear?" not in Reports(plan, records, command=COMMAND).terminal
 
 
+def test_a_run_of_ready_models_leads_to_the_users_own() -> None:
+    """The last lines of a race name the command; a race of a workload file needs none."""
+    hint = "your model?  stackrace run tf114 tf20 --workload FILE.py"
+    assert hint in raced(usual, preparing_s=31.0).terminal
+    assert "your model?" not in raced(usual, preparing_s=31.0, own_model=True).terminal
+    assert "your model?" not in raced(usual).terminal
+
+
 def test_the_file_is_named_only_where_it_was_written() -> None:
     """Without a folder no report.md exists, and no line speaks of one."""
     cases = [factories.case(data=f"d{number}") for number in range(13)]
