@@ -1,6 +1,6 @@
 """How much series scatter, by themselves and in the long run, whatever else happens in them.
 
-Every function takes logarithms of seconds, (series, iterations).
+Every function takes (series, iterations), mostly of the logarithms of seconds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def mad(values: NDArray[np.float64]) -> NDArray[np.float64]:
     return found
 
 
-def course(log_s: NDArray[np.float64], *, window: int) -> NDArray[np.float64]:
+def course(values: NDArray[np.float64], *, window: int) -> NDArray[np.float64]:
     """The running median: follows steps and slopes, and passes by single outliers.
 
     At its start a series goes on as it begins, so that a first slow iteration is followed too: it
@@ -35,7 +35,7 @@ def course(log_s: NDArray[np.float64], *, window: int) -> NDArray[np.float64]:
     """
     half = window // 2
     padded = np.concatenate(
-        [np.repeat(log_s[:, :1], half, axis=1), log_s, log_s[:, : -half - 1 : -1]], axis=1
+        [np.repeat(values[:, :1], half, axis=1), values, values[:, : -half - 1 : -1]], axis=1
     )
     filtered: NDArray[np.float64] = median_filter(padded, size=(1, window))
     return filtered[:, half:-half]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 ENOUGH: Final = 20  # iterations
 # Deviations of the noise, and a fraction of the time: a spike exceeds both.
 _DEVIATIONS: Final = 6.0
-_FLOOR: Final = float(np.log(1.15))
+_FLOOR: Final = 0.15
 _WINDOW: Final = 15
 _SHORTEST: Final = 4  # a shorter period is no row of spikes, but times that alternate
 _LEAST: Final = 4  # fewer have no rhythm
@@ -53,7 +53,7 @@ def find(every: Sequence[Sequence[float]]) -> list[Spikes | None]:
     """Of the timed iterations of each process, in seconds; None for too few of them."""
     found: list[Spikes | None] = [None] * len(every)
     for places, seconds in by_length(every, enough=ENOUGH):
-        marked = spiking(np.log(seconds))
+        marked = spiking(seconds)
         p50, p95, p99 = np.percentile(seconds, (50, 95, 99), axis=1)
         for row, place in enumerate(places):
             spikes = seconds[row][marked[row]]
@@ -70,9 +70,13 @@ def find(every: Sequence[Sequence[float]]) -> list[Spikes | None]:
     return found
 
 
-def spiking(log_s: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """(series, iterations): which of them are spikes."""
-    rest = log_s - noise.course(log_s, window=_WINDOW)
+def spiking(seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """(series, iterations): which of them are spikes.
+
+    Not by their logarithms: where others share the cores, some iterations take a quarter of the
+    usual time and some twice as long, and it is those that take longer which a spike must exceed.
+    """
+    rest = seconds / noise.course(seconds, window=_WINDOW) - 1
     found: NDArray[np.bool_] = rest > np.maximum(_DEVIATIONS * noise.mad(rest), _FLOOR)[:, None]
     return found
 
