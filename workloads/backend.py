@@ -70,6 +70,14 @@ class Backend:
         self.version = version
         self._precision = "float32"
 
+    @property
+    def takes_bare_samples(self) -> bool:
+        """Whether a generator or sequence may yield samples without a tuple around them.
+
+        Keras 3 insists on the tuple, and Keras 2 knows none of one column.
+        """
+        return kerases.release(kerases.version(self.keras)) < kerases.THREE
+
     def seed(self, seeds):
         """Start from nothing: clear Keras and the graph, then seed every generator."""
         self.keras.backend.clear_session()

@@ -69,6 +69,11 @@ def element(columns):
     return tuple(columns) if len(columns) > 1 else columns[0]
 
 
+def _yielded(backend, batch):
+    """What a generator or sequence yields of a batch."""
+    return element(batch.columns) if backend.takes_bare_samples else batch.columns
+
+
 def each(function, columns):
     """Call it with every array of what a dataset yields."""
     if isinstance(columns, tuple):
@@ -145,13 +150,13 @@ class Generated:
     batches = 1
     symbolic = ()
 
-    def __init__(self, batches):
-        self._batches = batches
+    def __init__(self, backend, batches):
+        self._elements = [_yielded(backend, batch) for batch in batches]
         self.next = (batch.columns for batch in cycle(batches)).__next__
 
     def whole(self, steps=None):
         """A generator from the first batch on, and how many it is asked for."""
-        return {"x": (element(batch.columns) for batch in cycle(self._batches)), "steps": steps}
+        return {"x": (one for one in cycle(self._elements)), "steps": steps}
 
 
 class Sequenced:
@@ -161,8 +166,10 @@ class Sequenced:
     batches = 1
     symbolic = ()
 
-    def __init__(self, base, batches):
-        class Batches(base):
+    def __init__(self, backend, batches):
+        elements = [_yielded(backend, batch) for batch in batches]
+
+        class Batches(backend.sequence()):
             def __init__(self, steps):
                 super().__init__()
                 self._steps = steps
@@ -171,10 +178,10 @@ class Sequenced:
                 return self._steps
 
             def __getitem__(self, index):
-                return element(batches[index % len(batches)].columns)
+                return elements[index % len(elements)]
 
         self._sequence = Batches
-        self._plain = len(batches[0].columns) == 1
+        self._plain = not isinstance(elements[0], tuple)
         self._turns = cycle(range(len(batches))).__next__
         self._endless = Batches(len(batches))
 
@@ -239,9 +246,9 @@ def of(backend, source, batches, rows=None):
     if source == "tensor":
         return Symbolic(backend, batches)
     if source == "generator":
-        return Generated(batches)
+        return Generated(backend, batches)
     if source == "sequence":
-        return Sequenced(backend.sequence(), batches)
+        return Sequenced(backend, batches)
     elements = [element(batch.columns) for batch in batches]
     dataset = backend.dataset(elements)
     if source == "dataset_cached":

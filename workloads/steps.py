@@ -53,7 +53,7 @@ def eager_trainer(backend, model, feed, *, as_function):
         raise Stopped(
             "unsupported",
             "optimizer",
-            f"{kerases.class_path(optimizer)} has no apply_gradients: it works inside of Keras only.",
+            f"{kerases.class_path(optimizer)} has no apply_gradients: it is only Keras's own.",
         )
     compute, variables = loss_of(backend, model), model.trainable_weights
     # A half-precision policy wraps the optimizer: Keras 2 scales loss and gradients apart.

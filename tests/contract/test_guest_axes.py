@@ -15,11 +15,11 @@ from orchestrator.model.request import SweepCell
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from orchestrator.model.names import Method
+    from orchestrator.model.names import Input, Method
     from orchestrator.model.result import Swept
     from tests.contract.conftest import RunGuest
 
-INPUTS = (
+INPUTS: tuple[Input, ...] = (
     "numpy",
     "tensor",
     "generator",
@@ -62,7 +62,14 @@ def swept(run_guest: RunGuest, python: Path, *cells: SweepCell) -> tuple[Swept, 
 
 def test_every_input_of_keras_own_methods(python: Path, run_guest: RunGuest) -> None:
     """Each input feeds each of Keras's own methods."""
-    methods = ("train_on_batch", "fit", "test_on_batch", "evaluate", "predict", "predict_on_batch")
+    methods: tuple[Method, ...] = (
+        "train_on_batch",
+        "fit",
+        "test_on_batch",
+        "evaluate",
+        "predict",
+        "predict_on_batch",
+    )
     cells = [SweepCell(input=source, method=method) for source in INPUTS for method in methods]
     assert {"ok"} == {cell.outcome for cell in swept(run_guest, python, *cells)}
 
