@@ -25,6 +25,10 @@ HALVES: Final = frozenset({"mixed_float16", "mixed_bfloat16", "float16", "bfloat
 # What two arms may differ in, all else being equal.
 SCOPES: Final[dict[Scope, str]] = {"version": "environment", "mode": "mode", "api": "api"}
 _PARTS: Final = ("environment", "api", "mode", "workload")
+_COLUMNS: Final = [
+    *("arm", "case", "knobs", *_PARTS),
+    *("run_id", "round", "losses", "warmup_s", "timing_source", "iterations_done"),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +83,7 @@ def of(frame: pd.DataFrame) -> Agreements:
 
 
 def _cells(frame: pd.DataFrame) -> Iterator[_Cell]:
-    counting = frame[frame["counts"].to_numpy(dtype=bool)]
+    counting = frame.loc[frame["counts"].to_numpy(dtype=bool), _COLUMNS]
     for (arm, case), rows in counting.groupby(["arm", "case"], sort=False):
         first = rows.iloc[0]
         half = split_knobs(first["knobs"]).get("precision") in HALVES
