@@ -88,7 +88,7 @@ def shares(stats) -> dict:
     seconds, seconds with all that it called, callers), and of each caller the same four numbers.
     """
     found = {key: _one(root_of(key[0], key[2])) for key in stats}
-    open_ones = [key for key in stats if root_of(key[0], key[2]) is None]
+    open_ones = [key for key in stats if not any(found[key].values())]
     for _ in range(_MOST_ROUNDS):
         change = 0.0
         for key in open_ones:
@@ -97,7 +97,7 @@ def shares(stats) -> dict:
             found[key] = share
         if change < _SETTLED:
             break
-    return found
+    return {key: share if any(share.values()) else _one("other") for key, share in found.items()}
 
 
 def own_seconds(stats, found) -> dict:
@@ -123,7 +123,10 @@ def divided(key, own_s, callers, found) -> dict:
 
 
 def _mixed(key, callers, found):
-    """Shares of a function by those of its callers, weighed by how long it took for each."""
+    """Shares of a function by those of its callers, weighed by how long it took for each.
+
+    A caller whose own are not known yet has no say: in a circle of calls they come from outside.
+    """
     weights = defaultdict(float)
     for caller, times in callers.items():
         if caller == key:
@@ -131,13 +134,13 @@ def _mixed(key, callers, found):
         for root, share in _share_of(key, caller, found).items():
             weights[root] += share * (times[3] or 1e-9)
     total = sum(weights.values())
-    return {root: weights[root] / total for root in ROOTS} if total else _one("other")
+    return {root: weights[root] / total if total else 0.0 for root in ROOTS}
 
 
 def _share_of(key, caller, found):
     if key[2] in _CONVERSIONS and caller[2] in _LOOPS:
         return _one("data")
-    return found.get(caller) or _one("other")
+    return found[caller] if caller in found else _one("other")
 
 
 def _one(root):

@@ -7,9 +7,10 @@ layer by the last part of their name (`beta`, `gamma`), which is the same everyw
 layer has several of one name and shape, as the two directions of a bidirectional one have, they are
 drawn in its own order. The gates of recurrent layers lie in one order in every Keras.
 
-What a layer computes with them may still have changed, and then the outputs tell: Keras 2.2 and
-2.3 and TensorFlow 1 compute an LSTM's gates by a hard sigmoid, tf.keras of TensorFlow 2 by a
-sigmoid; a GRU has one bias there and two here (`reset_after`), and so another shape.
+What a layer computes with them may still have changed, and then the outputs tell. The gates of an
+LSTM or GRU are a hard sigmoid in Keras 2.2 and in the tf.keras of TensorFlow 1, and a sigmoid from
+Keras 2.3 and TensorFlow 2 on; a GRU of TensorFlow 2 also has two biases for one (`reset_after`),
+so its weights have other shapes.
 """
 
 from math import sqrt
