@@ -6,7 +6,7 @@ import itertools
 from fnmatch import fnmatchcase
 from importlib import resources
 from types import MappingProxyType
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, NamedTuple, get_args
 
 import msgspec
 
@@ -15,16 +15,15 @@ from orchestrator.grid import given, knobs, sizes
 from orchestrator.grid.estimate import check_size, estimate_s, too_long
 from orchestrator.grid.sizes import INPUTS, METHODS
 from orchestrator.model import codec
-from orchestrator.model.grid import Grid, Preset, Selection
+from orchestrator.model.grid import Grid, ModelFacts, Preset, Selection
 from orchestrator.model.matrix import own_api
-from orchestrator.model.names import Api, Mode, check_name
+from orchestrator.model.names import Api, Device, Mode, check_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from orchestrator.model.cell import Case
     from orchestrator.model.matrix import Row
-    from orchestrator.model.names import Device
     from orchestrator.model.workload import Workload
 
 __all__ = [
@@ -120,23 +119,20 @@ def select(
 
     A case glob picks among all cases of the preset's sizes; one that names none of them, among the
     whole grid. Knobs behind it, `GLOB+batch_size=64`, make cases of their own beside the plain ones
-    of other globs. An arm glob, over `api/mode`, picks among all arms. UsageError when a glob
-    matches nothing, with the reason.
+    of other globs; `GLOB@gpu` is that device alone. An arm glob, over `api/mode`, picks among all
+    arms. UsageError when a glob matches nothing, with the reason.
     """
     if workloads and not case_globs:
         given.check_steps(workloads)
     own, near, every = given.cases(workloads) if workloads else _pools(grid, chosen)
-    wishes = [knobs.parse(text) for text in case_globs]
-    picked = [
-        (_matching(glob, [near, every], lambda g: _no_case(grid, g, every, workloads)), knobset)
-        for glob, knobset in wishes
-    ] or [({case.name for case in own}, knobset) for knobset in chosen.knobs]
+    added = SAME_WEIGHTS if same_weights else {}
+    wishes = [
+        _wish(text, [near, every], devices, lambda glob: _no_case(grid, glob, every, workloads))
+        for text in case_globs
+    ] or [_Wish({case.name for case in own}, knobset, devices) for knobset in chosen.knobs]
+    facts = {} if workloads else grid.models  # a file may have the name of a model
     return Selection(
-        cases=tuple(
-            msgspec.structs.replace(case, device=device)
-            for case in _turned(grid, every, picked, SAME_WEIGHTS if same_weights else {})
-            for device in devices
-        ),
+        cases=_turned(facts, every, wishes, added),
         forms=_forms(chosen, arm_globs, existing),
         rounds=chosen.rounds if rounds is None else rounds,
         workloads=tuple(item.name for item in workloads) if len(workloads) > 1 else (None,),
@@ -152,26 +148,61 @@ def _pools(grid: Grid, chosen: Preset) -> tuple[tuple[Case, ...], ...]:
     )
 
 
+class _Wish(NamedTuple):
+    """What one glob asks for: cases by name, with knobs, on devices."""
+
+    names: set[str]
+    knobs: Mapping[str, str]
+    devices: Sequence[Device]
+
+
+def _wish(
+    text: str,
+    pools: Sequence[Sequence[Case]],
+    devices: Sequence[Device],
+    none: Callable[[str], UsageError],
+) -> _Wish:
+    front, knobset = knobs.parse(text)
+    glob, sign, device = front.partition("@")
+    only = [item for item in devices if item == device]
+    if sign and not only:
+        raise UsageError(
+            f"{text!r} names the device {device!r}, and this run is on {', '.join(devices)}.",
+            fix=f"Add --device {device}." if device in get_args(Device) else "Write @gpu or @cpu.",
+        )
+    return _Wish(_matching(glob, pools, none), knobset, only or devices)
+
+
 def _turned(
-    grid: Grid,
+    facts: Mapping[str, ModelFacts],
     every: Sequence[Case],
-    picked: Sequence[tuple[set[str], Mapping[str, str]]],
+    wishes: Sequence[_Wish],
     added: Mapping[str, str],
-) -> list[Case]:
-    """The cases that were picked, each with the knobs that were asked for with it, once."""
+) -> tuple[Case, ...]:
+    """The cases that were picked, each with the knobs that were asked for with it, once.
+
+    UsageError where a wish is for nothing but what its models cannot take.
+    """
     found: dict[str, Case] = {}
-    reason = ""
+    reasons: dict[int, str] = {}
+    granted: set[int] = set()
     for case in every:
-        for names, knobset in picked:
-            if case.name in names:
-                made = knobs.turned(case, {**added, **knobset})
-                against = knobs.reason_against(grid, made)
-                reason = against or reason
-                if against is None:
-                    found.setdefault(made.name, made)
-    if not found:
-        raise UsageError(reason)
-    return list(found.values())
+        for place, wish in enumerate(wishes):
+            if case.name not in wish.names:
+                continue
+            made = knobs.turned(case, {**added, **wish.knobs})
+            against = knobs.reason_against(facts.get(case.model), made)
+            if against is not None:
+                reasons[place] = against
+                continue
+            granted.add(place)
+            for device in wish.devices:
+                on_device = msgspec.structs.replace(made, device=device)
+                found.setdefault(on_device.name, on_device)
+    for place, reason in reasons.items():
+        if place not in granted:
+            raise UsageError(reason)
+    return tuple(found.values())
 
 
 def _forms(

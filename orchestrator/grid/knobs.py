@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from orchestrator.model.cell import Case
-    from orchestrator.model.grid import Grid
+    from orchestrator.model.grid import ModelFacts
 
 SEE = "`stackrace list` shows every knob."
 
@@ -69,9 +69,8 @@ def turned(case: Case, knobs: Mapping[str, str]) -> Case:
     )
 
 
-def reason_against(grid: Grid, case: Case) -> str | None:
-    """Why a model of the grid cannot take the shapes that the knob asks for."""
-    facts = grid.models.get(case.model)
+def reason_against(facts: ModelFacts | None, case: Case) -> str | None:
+    """Why a model of the grid, with these facts, cannot take the shapes that the knob asks for."""
     if facts is None or "shape" not in case.knobs:
         return None
     rank = len(case.batch_shape) - 1

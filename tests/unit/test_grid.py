@@ -188,6 +188,32 @@ def test_shapes_leave_out_models_that_cannot_take_them() -> None:
         select("quick", case_globs=["medium-medium/numpy/fit+shape=100x30"])
 
 
+def test_no_glob_is_dropped_in_silence() -> None:
+    """Where one of two asks for nothing but what its model cannot take, that is said."""
+    globs = ["small-small/numpy/fit", "medium-medium/numpy/fit+shape=10x3"]
+    with pytest.raises(UsageError, match="at least 115 steps, not 10"):
+        select("quick", case_globs=globs)
+
+
+def test_a_case_may_be_named_with_its_device() -> None:
+    """As reports call it; without one it is a case on every device of the run."""
+    globs = ["small-small/numpy/fit@gpu+batch_size=64", "small-small/numpy/fit"]
+    chosen = select("quick", case_globs=globs, devices=["cpu", "gpu"])
+    assert [
+        "small-small/numpy/fit@gpu+batch_size=64",
+        "small-small/numpy/fit",
+        "small-small/numpy/fit@gpu",
+    ] == [case.name for case in chosen.cases]
+
+
+@pytest.mark.parametrize(("device", "fix"), [("gpu", "--device gpu"), ("tpu", "@gpu or @cpu")])
+def test_a_case_on_another_device_is_no_case_of_the_run(device: str, fix: str) -> None:
+    """The message says how to ask for that device."""
+    with pytest.raises(UsageError, match=f"names the device '{device}'") as caught:
+        select("quick", case_globs=[f"small-small/numpy/fit@{device}"])
+    assert fix in str(caught.value.fix)
+
+
 def test_a_preset_may_turn_knobs() -> None:
     """Each of its sets makes its own cases; a wrong one is named with the preset."""
     tables = {
@@ -249,6 +275,12 @@ def test_a_workload_is_raced_instead_of_the_grid() -> None:
     assert (32, 140, 30) == chosen.cases[0].batch_shape
     assert (None,) == chosen.workloads
     assert chosen.jobs(2) == 2 * 2 * 6
+
+
+def test_a_workload_may_have_the_name_of_a_model() -> None:
+    """What that model cannot take says nothing about the file."""
+    chosen = select("quick", workloads=[workload("medium")], case_globs=["*/given/fit+shape=10x3"])
+    assert ["medium-default/given/fit+shape=10x3"] == [case.name for case in chosen.cases]
 
 
 def test_a_workloads_own_shapes_and_step() -> None:
