@@ -24,6 +24,7 @@ ENTRY: Final = "workload.py"  # of a folder
 NOT_COPIED: Final = frozenset({"__pycache__", ".git"})
 MOST_MB: Final = 50
 MOST_FILES: Final = 2000
+LARGEST: Final = 999_999_999  # of a shape's numbers, as of those of the knobs
 REQUIRED: Final = {
     "build_model": """\
     def build_model(keras, batch_shape):
@@ -84,16 +85,20 @@ def files_below(folder: Path, *, without: Path | None = None) -> dict[str, bytes
         for path in _below(folder, without):
             size += path.stat().st_size
             if size > MOST_MB * _MB or len(found) == MOST_FILES:
-                raise UsageError(
-                    f"{folder} is too large for a workload: it may hold {MOST_MB} MB in "
-                    f"{count(MOST_FILES, 'file')}.",
-                    why="Every run keeps a copy of it, so that it can be repeated.",
-                    fix="Keep data elsewhere, and let make_data read them from there.",
-                )
+                raise _too_large(folder)
             found[path.relative_to(folder).as_posix()] = path.read_bytes()
     except OSError as error:
         raise UsageError(f"{error.filename} cannot be read: {error.strerror}.") from error
     return found
+
+
+def _too_large(path: Path) -> UsageError:
+    return UsageError(
+        f"{path} is too large for a workload: it may hold {MOST_MB} MB in "
+        f"{count(MOST_FILES, 'file')}.",
+        why="Every run keeps a copy of it, so that it can be repeated.",
+        fix="Keep data elsewhere, and let make_data read them from there.",
+    )
 
 
 def _place(path: Path) -> Path:
@@ -150,6 +155,8 @@ def _workload(shown: Path, place: Path, name: str, without: Path | None) -> Work
         # A name that JSON or a shell would not take is kept out of both.
         entry = place.name if re.fullmatch(r"[\w. -]+", place.name, re.ASCII) else f"{name}.py"
         try:
+            if place.stat().st_size > MOST_MB * _MB:
+                raise _too_large(shown)
             files = {entry: place.read_bytes()}
         except OSError as error:
             raise UsageError(f"{shown} cannot be read: {error.strerror}.") from error
@@ -263,7 +270,8 @@ def _shapes(node: ast.expr | None, path: Path) -> tuple[tuple[int, ...], ...]:
     if not (isinstance(value, list | tuple) and value and all(map(_is_shape, value))):
         raise UsageError(
             f"{path}: BATCH_SHAPES is no list of shapes.",
-            why="It is read without running the file, so it holds nothing but numbers.",
+            why="It is read without running the file, so it holds nothing but numbers from 1 to "
+            f"{LARGEST:,}.",
             fix="Write it as BATCH_SHAPES = [(32, 140, 30), (64, 140, 30)].",
         )
     return tuple(dict.fromkeys(tuple(shape) for shape in value))
@@ -273,7 +281,7 @@ def _is_shape(value: object) -> bool:
     return (
         isinstance(value, list | tuple)
         and bool(value)
-        and all(type(size) is int and size > 0 for size in value)
+        and all(type(size) is int and 0 < size <= LARGEST for size in value)
     )
 
 

@@ -169,8 +169,10 @@ def _check_workloads(folder: RunFolder, planned: Plan) -> None:
         if workload.digest(workload.files_below(path)) != item.digest:
             raise UsageError(
                 f"{path} is no longer the workload that this run was started with.",
-                why="It was edited; results of changed code are never compared.",
-                fix="Undo that, or start a new run with the changed workload.",
+                why="It was edited, or wrote into its own folder; results of changed code are "
+                "never compared.",
+                fix="Undo that, or start a new run. What a workload writes belongs elsewhere, such "
+                "as the current folder, which every job has to itself.",
             )
 
 

@@ -118,6 +118,15 @@ def test_a_folder_of_a_size_that_no_run_carries(
     assert "is too large for a workload" in refused(tmp_path).what
 
 
+def test_a_file_of_a_size_that_no_run_carries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file has the limit of a folder, and is not read to find that out."""
+    monkeypatch.setattr(workload, "MOST_MB", 1)
+    error = refused(write(tmp_path / "model.py", "#" * 1_000_001))
+    assert "it may hold 1 MB in 2000 files" in error.what
+
+
 def test_links_to_folders_are_not_followed(tmp_path: Path) -> None:
     """A link to a file is its content; one to a folder could lead anywhere."""
     write(tmp_path / "own" / "workload.py")
@@ -233,7 +242,18 @@ def test_shapes_are_literals(
 
 
 @pytest.mark.parametrize(
-    "value", ["[]", "[(8, n)]", "[(8, -4)]", "[(8, 4.0)]", "[(True, 4)]", "8", "{8: 4}", "f()"]
+    "value",
+    [
+        "[]",
+        "[(8, n)]",
+        "[(8, -4)]",
+        "[(8, 4.0)]",
+        "[(True, 4)]",
+        "[(8, 10000000000)]",
+        "8",
+        "{8: 4}",
+        "f()",
+    ],
 )
 def test_shapes_that_are_none(tmp_path: Path, value: str) -> None:
     """It is read without running the file, so nothing in it can be computed."""
