@@ -54,6 +54,7 @@ def test_measures(python: Path, run_guest: RunGuest) -> None:
     assert result.phases_s.first_call is not None
     assert (result.parameters, result.dtype) == (609, "float32")
     assert result.executed_as == "op by op"
+    assert (result.traces, result.retraces) == (None, None)
     assert result.outputs is not None
     assert result.outputs.summary == {"mean": 0.25, "std": 0.0, "min": 0.25, "max": 0.25}
     assert result.diagnostics["peak_rss_bytes"] >= max(result.rss_bytes)
@@ -375,11 +376,11 @@ def test_garbage_requests(python: Path, run_guest: RunGuest, raw: bytes, says: s
         {"api": "torch"},
         {"mode": "lazy"},
         {"model": "huge"},
-        {"input": "generator"},
-        {"method": "evaluate"},
+        {"input": "telepathy"},
+        {"method": "guess"},
         {"device": "tpu"},
         {"knobs": {"jit": "on"}},
-        {"batch_shape": (2, 3)},
+        {"batch_shape": (2,)},
         {"iterations": 0},
         {"expected": {}},
         {"host_on_stdin": 1},

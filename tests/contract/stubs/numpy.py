@@ -80,7 +80,19 @@ def _uniform(low: float, high: float, shape: Tuple[int, ...]) -> Array:
     return Array([_random.uniform(low, high) for _ in range(_size(shape))], shape)
 
 
-random = SimpleNamespace(seed=_random.seed, randn=_randn, randint=_randint, uniform=_uniform)
+class RandomState:
+    """Numbers of its own, by a seed of its own."""
+
+    def __init__(self, seed: int) -> None:
+        self._random = _random.Random(seed)
+
+    def randn(self, *shape: int) -> Array:
+        return Array([self._random.gauss(0, 1) for _ in range(_size(shape))], shape)
+
+
+random = SimpleNamespace(
+    RandomState=RandomState, seed=_random.seed, randn=_randn, randint=_randint, uniform=_uniform
+)
 
 
 def copy(value: Array) -> Array:
