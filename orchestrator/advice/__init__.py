@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from orchestrator.advice import avoiding, choosing, interactions, ranges, steps
 from orchestrator.advice.tasks import tasks_of
-from orchestrator.model.advice import Advice
+from orchestrator.model.advice import Advice, Asked
 from orchestrator.paired.cells import read
 
 if TYPE_CHECKING:
@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 
 __all__ = ["of"]
 
+_AS_NAMED: Final = Asked()
 
-def of(frame: pd.DataFrame, comparison: Comparison) -> Advice:
+
+def of(frame: pd.DataFrame, comparison: Comparison, asked: Asked = _AS_NAMED) -> Advice:
     """The advice of a merged table and its comparison; no rule is known beforehand.
 
     Claims are corrected for how many were possible: in a grid without differences one in a hundred
-    has any. `comparison` gives the contrasts, the reference and the practical threshold.
+    has any. `comparison` gives all contrasts, the reference and the practical threshold; `asked`:
+    how the user asked for what was measured.
     """
     cells = read(frame)
     found = tasks_of(cells, comparison)
@@ -34,5 +37,5 @@ def of(frame: pd.DataFrame, comparison: Comparison) -> Advice:
         indifferent=ranges.indifferent(comparison),
         ranges=tuple(ranges.ranged(cells, change) for change in spread),
         interactions=interactions.found(cells, spread, threshold=comparison.threshold),
-        steps=steps.after(cells, found, judged),
+        steps=steps.after(cells, found, judged, asked),
     )

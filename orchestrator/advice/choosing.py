@@ -121,7 +121,7 @@ def _nothing_to_say(
             (item.candidate.arm, item.candidate.case),
             (item.reference.arm, item.reference.case),
         }
-        if both <= names and (item.reason or "").startswith("different"):
+        if both <= names and item.different:
             return f"{item.candidate.arm} and {item.reference.arm} compute something else"
     return None
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from orchestrator.model.advice import Change, Extreme, Indifferent, Range, Ratio
 from orchestrator.model.cell import split_knobs
+from orchestrator.model.knobs import OF_WORK
 from orchestrator.paired import blocks, intervals
 
 if TYPE_CHECKING:
@@ -94,10 +95,13 @@ def by_round(log_ratios: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def indifferent(comparison: Comparison) -> tuple[Indifferent, ...]:
-    """Axes whose contrasts are all `same`, over all that were compared."""
+    """Axes whose contrasts are all `same`, over all that were compared.
+
+    Other work is no choice: twice the batch in the same time is anything but indifferent.
+    """
     groups: dict[str, list[Contrast]] = {}
     for item in comparison.contrasts:
-        if item.kind != "as_installed" and item.ratio is not None:
+        if item.kind != "as_installed" and item.ratio is not None and item.knob not in OF_WORK:
             groups.setdefault(item.knob or item.kind, []).append(item)
     found = []
     for axis, members in groups.items():

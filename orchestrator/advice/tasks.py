@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, get_args
 
 from orchestrator.model.advice import Configuration, Task
 from orchestrator.model.cell import split_knobs
-from orchestrator.model.names import METHOD_GROUPS, Input, Method
+from orchestrator.model.knobs import OF_WORK
+from orchestrator.model.names import GROUP_OF, Input, Method
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,21 +16,6 @@ if TYPE_CHECKING:
     from orchestrator.model.comparison import Comparison
     from orchestrator.paired.cells import Cells, Key
 
-# With another value of these there is other work to do; every other knob is a way to do it.
-WORK_KNOBS: Final = frozenset(
-    {
-        "batch_size",
-        "shape",
-        "batches",
-        "validation",
-        "sample_weight",
-        "metrics",
-        "optimizer",
-        "dropout",
-        "weights",
-    }
-)
-GROUPS: Final[Mapping[str, str]] = {method: group[0] for group in METHOD_GROUPS for method in group}
 # What somebody can choose between, and the part of a cell that it is; turned knobs are axes too.
 AXES: Final[Mapping[str, str]] = {
     "version": "environment",
@@ -79,7 +65,7 @@ def configuration(cells: Cells, cell: int, comparison: Comparison) -> Configurat
         workload=key.workload,
         input=key.input,
         method=key.method,
-        knobs=_joined({k: v for k, v in split_knobs(key.knobs).items() if k not in WORK_KNOBS}),
+        knobs=_joined({k: v for k, v in split_knobs(key.knobs).items() if k not in OF_WORK}),
         seconds=side.seconds or 0.0,
     )
 
@@ -87,14 +73,14 @@ def configuration(cells: Cells, cell: int, comparison: Comparison) -> Configurat
 def levels(key: Key) -> dict[str, str]:
     """The value of every axis in one cell; a knob that is not turned is no axis of it."""
     parts = {axis: str(getattr(key, part) or "") for axis, part in AXES.items()}
-    turned = {k: v for k, v in split_knobs(key.knobs).items() if k not in WORK_KNOBS}
+    turned = {k: v for k, v in split_knobs(key.knobs).items() if k not in OF_WORK}
     return parts | turned
 
 
 def _task(key: Key) -> Task:
-    knobs = {k: v for k, v in split_knobs(key.knobs).items() if k in WORK_KNOBS}
+    knobs = {k: v for k, v in split_knobs(key.knobs).items() if k in OF_WORK}
     return Task(
-        method=GROUPS[key.method],
+        method=GROUP_OF[key.method],
         size=f"{key.model}-{key.data}",
         device=key.device,
         knobs=_joined(knobs),

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 ADVICE_SCHEMA: Final = "stackrace.advice/1"
 
@@ -144,6 +148,26 @@ class Interaction(msgspec.Struct, frozen=True, kw_only=True):
     at_reference: float
     at_level: float
     factor: Ratio
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """How the user asked for what was measured, so that a command can ask for it again.
+
+    `environments`: by identifier the words that name one, where these are others. `workloads`: the
+    user's own files. `options`: what else every such command needs.
+    """
+
+    environments: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    workloads: tuple[str, ...] = ()
+    options: tuple[str, ...] = ()
+
+    def command(self, environments: Iterable[str]) -> list[str]:
+        """`stackrace run` and all that does not depend on what is selected."""
+        words = ["stackrace", "run"]
+        for name in environments:
+            words += self.environments.get(name, (name,))
+        return [*words, *(f"--workload={file}" for file in self.workloads), *self.options]
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):

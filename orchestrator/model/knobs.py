@@ -22,17 +22,29 @@ class Knob(NamedTuple):
     summary: str
     # Set for the whole process, before the framework starts: not to be swept within one.
     process: bool = False
+    # With another value there is other work to do; every other knob is a way to do it.
+    work: bool = False
 
 
 KNOBS: Final[Mapping[str, Knob]] = MappingProxyType(
     {
-        "batch_size": Knob(f"{_NUMBER}(,{_NUMBER})*", "rows of a batch; several take turns"),
-        "shape": Knob(f"{_SHAPE}(,{_SHAPE})*", "of one sample, 28x28x1; several take turns"),
-        "batches": Knob(_NUMBER, "distinct batches of the data; fit goes through all in a call"),
-        "validation": Knob(r"0\.[0-9]{1,6}", "fit also evaluates this share of the data, 0.125"),
-        "sample_weight": Knob("yes", "every sample has a weight"),
-        "metrics": Knob("[a-z_]+(,[a-z_]+)*", "compiled with these metrics, accuracy"),
-        "optimizer": Knob("sgd|rmsprop|adagrad|adadelta|adamax|nadam", "instead of adam"),
+        "batch_size": Knob(
+            f"{_NUMBER}(,{_NUMBER})*", "rows of a batch; several take turns", work=True
+        ),
+        "shape": Knob(
+            f"{_SHAPE}(,{_SHAPE})*", "of one sample, 28x28x1; several take turns", work=True
+        ),
+        "batches": Knob(
+            _NUMBER, "distinct batches of the data; fit goes through all in a call", work=True
+        ),
+        "validation": Knob(
+            r"0\.[0-9]{1,6}", "fit also evaluates this share of the data, 0.125", work=True
+        ),
+        "sample_weight": Knob("yes", "every sample has a weight", work=True),
+        "metrics": Knob("[a-z_]+(,[a-z_]+)*", "compiled with these metrics, accuracy", work=True),
+        "optimizer": Knob(
+            "sgd|rmsprop|adagrad|adadelta|adamax|nadam", "instead of adam", work=True
+        ),
         "compiled": Knob("no", "the model is used without compile()"),
         "dtype": Knob("float16|float32", "of the data, instead of numpy's own float64"),
         "precision": Knob(
@@ -43,8 +55,11 @@ KNOBS: Final[Mapping[str, Knob]] = MappingProxyType(
         "threads": Knob(_NUMBER, "of the framework, within and between operations", process=True),
         "onednn": Knob("yes|no", "TensorFlow's oneDNN kernels, whatever the default", process=True),
         "strategy": Knob("one_device|mirrored", "built and trained under tf.distribute's strategy"),
-        "dropout": Knob("no", "the model has no dropout"),
+        "dropout": Knob("no", "the model has no dropout", work=True),
         "loaded": Knob("yes", "saved and loaded before it is used"),
-        "weights": Knob("same", "drawn alike for every arm, and outputs compared before timing"),
+        "weights": Knob(
+            "same", "drawn alike for every arm, and outputs compared before timing", work=True
+        ),
     }
 )
+OF_WORK: Final = frozenset(name for name, knob in KNOBS.items() if knob.work)

@@ -47,6 +47,7 @@ METHOD_GROUPS: tuple[tuple[Method, ...], ...] = (
     ("step",),
     ("life_cycle",),
 )
+GROUP_OF: dict[str, Method] = {method: group[0] for group in METHOD_GROUPS for method in group}
 
 Outcome = Literal[
     "ok",

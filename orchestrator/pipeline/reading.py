@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator import advice, control, log, quantities, reproducibility
@@ -15,7 +16,7 @@ from orchestrator.model.names import FAILED_OUTCOMES
 from orchestrator.model.phrases import count
 from orchestrator.model.status import Status
 from orchestrator.model.summary import SUMMARY_SCHEMA, Summary
-from orchestrator.pipeline import beside
+from orchestrator.pipeline import asking, beside
 from orchestrator.report import markdown, terminal, words
 from orchestrator.report.context import Context
 from orchestrator.store import (
@@ -211,16 +212,18 @@ def _read(
     plans = [plan for plan, _ in runs]
     frame = merge(runs, places=[str(path) for path in paths])
     environments = list({item.identifier: item for plan in plans for item in plan.environments})
-    comparison = judge(
+    compared = partial(
+        judge,
         frame,
         environments=environments,
         threshold=threshold or _shared_threshold(plans),
         reference=reference or _shared_reference(plans),
-        kinds=kinds or None,
     )
+    every = compared()
     findings = Findings(
-        comparison=comparison,
-        advice=advice.of(frame, comparison),
+        comparison=compared(kinds=kinds) if kinds else every,
+        # Of all kinds: what computes something else is not advised because nobody asked.
+        advice=advice.of(frame, every, asking.asked(plans)),
         quantities=quantities.of(frame),
         agreements=reproducibility.of(frame),
         changed=control.changed(frame),

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from orchestrator.model.comparison import OTHER_WORK
 from orchestrator.report import words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from orchestrator.model.comparison import Contrast
+
+
+# Notes without which a sentence would mislead.
+_CAUTIONS: Final = ("confounded", OTHER_WORK)
 
 
 class Told(NamedTuple):
@@ -23,7 +28,7 @@ class Told(NamedTuple):
 def tell(contrast: Contrast, told: Told, *, threshold: float) -> str:
     """`tf20 as installed is 3.85x SLOWER than tf114 at fit (3.62 to 4.09).`"""
     subject, reference, where = told
-    caution = "".join(f" ({note})" for note in contrast.notes if note.startswith("confounded"))
+    caution = "".join(f" ({note})" for note in contrast.notes if note.startswith(_CAUTIONS))
     interval = words.interval(contrast, to=" to ")
     match contrast.state:
         case "slower" | "faster":

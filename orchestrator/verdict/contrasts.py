@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, get_args
 from orchestrator.errors import UsageError, nearest
 from orchestrator.model.cell import split_knobs
 from orchestrator.model.comparison import BETWEEN_ARMS
-from orchestrator.model.names import METHOD_GROUPS, Api, ContrastKind, Device, Input, Method, Mode
+from orchestrator.model.names import GROUP_OF, Api, ContrastKind, Device, Input, Method, Mode
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -24,10 +24,6 @@ ORDERS: Final[Mapping[ContrastKind, tuple[str, ...]]] = {
     "input": get_args(Input),
     "method": get_args(Method),
     "device": get_args(Device),
-}
-# Methods do the same work only within their group.
-_GROUPS: Final[Mapping[str, str]] = {
-    method: group[0] for group in METHOD_GROUPS for method in group
 }
 # The same cells as installed and at equal mode answer one question, so they share one correction.
 FAMILIES: Final[Mapping[ContrastKind, str]] = {"as_installed": "version"}
@@ -137,7 +133,7 @@ def _swapped(place: Mapping[Key, int], kind: ContrastKind) -> Iterator[Pairing]:
     rank = {value: number for number, value in enumerate(values)}
     groups: dict[Key, list[Key]] = {}
     for key in place:
-        same: dict[str, str] = {kind: _GROUPS[key.method] if kind == "method" else ""}
+        same: dict[str, str] = {kind: GROUP_OF[key.method] if kind == "method" else ""}
         groups.setdefault(key._replace(**same), []).append(key)
     for members in groups.values():
         reference, *others = sorted(members, key=lambda key: rank[getattr(key, kind)])
@@ -180,7 +176,7 @@ def _kind(cells: Cells, candidate: int, reference: int) -> ContrastKind:
     one, other = cells.keys[candidate], cells.keys[reference]
     if one.environment != other.environment:
         both_native = bool(cells.native[candidate] and cells.native[reference])
-        return "as_installed" if both_native else "version"
+        return "as_installed" if both_native and one.workload == other.workload else "version"
     if one.mode != other.mode:
         return "mode"
     return "api" if one.api != other.api else "workload"

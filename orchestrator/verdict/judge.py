@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from orchestrator.model import phrases
-from orchestrator.model.comparison import ENOUGH_BLOCKS
+from orchestrator.model.comparison import ENOUGH_BLOCKS, OTHER_WORK
+from orchestrator.model.knobs import OF_WORK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,6 +79,8 @@ def notes(cells: Cells, pairing: Pairing, paired: NDArray[np.bool_], unit: str) 
         least = np.nanmin(cells.iterations[both][:, paired], initial=np.inf)
         if least < ENOUGH_ITERATIONS:
             found.append(f"indicative: {phrases.count(int(least), 'iteration')}")
+    if pairing.knob in OF_WORK:
+        found.append(f"{OTHER_WORK}: {pairing.knob}")
     candidate, reference = (cells.python[cell] for cell in both)
     if candidate != reference:
         found.append(f"confounded: Python {candidate} against {reference}")

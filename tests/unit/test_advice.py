@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 
 from orchestrator import advice
 from orchestrator.merge import merge
 from orchestrator.model.result import Outputs
+from orchestrator.pipeline import asking
 from orchestrator.verdict import compare
 from tests import factories
 
@@ -43,7 +45,8 @@ def advised(plan: Plan, seconds: Callable[[Job], float]) -> Advice:
     """The advice of a run with these times."""
     frame = merge([(plan, factories.measured(plan, wobbling(seconds)))])
     names = [item.identifier for item in plan.environments]
-    return advice.of(frame, compare(frame, environments=names, threshold=0.02))
+    compared = compare(frame, environments=names, threshold=0.02)
+    return advice.of(frame, compared, asking.asked([plan]))
 
 
 def slow_eager(job: Job) -> float:
@@ -196,6 +199,62 @@ def test_one_configuration_asks_for_others() -> None:
         "one configuration was measured: there is nothing to choose from"
     )
     assert [step.command for step in found.steps] == ["stackrace run tf114 --preset inference"]
+
+
+def test_the_command_asks_for_all_that_was_asked_for() -> None:
+    """The user's files, packages, interpreters and pairs: without them it would not run."""
+    environments = [
+        factories.environment("mine", backend="existing", source="/opt/bin/python"),
+        factories.environment("tf291", spec="tensorflow==2.9.1"),
+        factories.environment("tf20-again", lock="tf20", extra=["pandas"]),
+    ]
+    plan = grid(
+        rounds=3,
+        environments=environments,
+        forms=[FORMS[0]],
+        cases=[factories.case("fit", model="workload", data="default", input="given")],
+        workloads=["first", "second"],
+    )
+    (step,) = advised(plan, lambda _: 0.01).steps
+    assert step.command == (
+        "stackrace run mine --python=mine=/opt/bin/python tensorflow==2.9.1 tf20 "
+        "--workload=first.py --workload=second.py --with=pandas "
+        "--case workload-default/given/fit --arm tf.keras/graph --rounds 20"
+    )
+
+
+def test_one_configuration_of_an_own_model_asks_for_other_methods() -> None:
+    """No preset has a case of it."""
+    case = factories.case("fit", model="mine", data="default", input="given")
+    files = (factories.workload("mine"),)
+    plan = grid(environments=["tf114"], forms=[FORMS[0]], cases=[case], workloads=[None])
+    (step,) = advised(msgspec.structs.replace(plan, workloads=files), lambda _: 0.01).steps
+    assert step.command == "stackrace run tf114 --workload=mine.py --case '*/given/*'"
+
+
+def test_the_command_names_devices_and_knobs() -> None:
+    """Without --device a case on the GPU is none; many cases are named together."""
+    knobs = {"batch_size": "64"}
+    methods = ["train_on_batch", "fit", "custom_loop", "custom_loop_function"]
+    inputs = ["numpy", "tensor", "dataset"]
+    cases = [
+        factories.case(method, input=given, device="gpu", knobs=knobs)
+        for given in inputs
+        for method in methods
+    ]
+    (step,) = advised(grid(rounds=3, cases=cases), lambda _: 0.01).steps
+    assert step.command == (
+        "stackrace run tf114 tf20 --device gpu --case 'small-small/*+batch_size=64' "
+        "--arm tf.keras/graph --arm tf.keras/eager --rounds 20"
+    )
+
+
+def test_other_work_is_nothing_that_does_not_matter() -> None:
+    """A batch twice as large in the same time is news; what leaves the work as it is, is not."""
+    cases = [factories.case(), factories.case(knobs={"batch_size": "64"})]
+    cases += [factories.case(knobs={"jit_compile": "yes"})]
+    found = advised(grid(cases=cases), lambda _: 0.01)
+    assert {"version", "mode", "jit_compile"} == {item.axis for item in found.indifferent}
 
 
 def test_what_computes_something_else_is_never_chosen() -> None:

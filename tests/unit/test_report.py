@@ -55,6 +55,7 @@ Most of it is eager mode: graph against graph it is 1.15x (1.14 to 1.17).
         """\
 48 of 48 jobs ok, 2 min 24 s measuring, 31 s preparing.
 
+your model?  stackrace run tf114 tf20 --workload FILE.py
 report       results/7f3a/report.md"""
     )
     assert max(len(line) for line in shown.splitlines()) <= 80

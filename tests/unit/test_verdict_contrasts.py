@@ -103,6 +103,26 @@ def test_values_of_a_knob_meet_the_first_of_the_plan() -> None:
     ]
 
 
+def test_other_work_is_said_to_be_no_gain() -> None:
+    """A larger batch takes longer because it is larger; XLA does the same work."""
+    sets = [{}, {"batch_size": "64"}, {"jit_compile": "yes"}]
+    plan = alone(*(factories.case(knobs=knobs) for knobs in sets))
+    found = verdict(plan, factories.measured(plan, lambda _: 0.01), kinds=["knob"])
+    notes = {item.knob: item.notes for item in found.contrasts}
+    assert {"batch_size": ("not the same work: batch_size",), "jit_compile": ()} == notes
+
+
+def test_another_workload_is_not_the_same_as_installed() -> None:
+    """With an arm as the reference, arms of other files meet it too."""
+    plan = factories.plan(workloads=["old", "new"], rounds=1)
+    records = factories.measured(plan, lambda _: 0.01)
+    found = verdict(plan, records, reference=f"{SESSION}/old")
+    kinds = {item.candidate.arm: item.kind for item in found.contrasts}
+    assert kinds["tf20/tf.keras/eager/old"] == "as_installed"
+    assert kinds["tf20/tf.keras/eager/new"] == "version"
+    assert kinds[f"{SESSION}/new"] == "workload"
+
+
 def test_a_workload_file_meets_the_one_that_was_named_first() -> None:
     """In the order of the command line, not of the alphabet."""
     plan = factories.plan(
