@@ -77,7 +77,7 @@ def make(
     `engine`: where and how it was started. `control`: how fast the host was around it.
     """
     limits = plan.limits_of(job.arm.environment, case.device, profile=job.is_profile)
-    outcome, failure, result = _judge(execution, limits)
+    outcome, failure, result = _judge(execution, limits, profiled=job.is_profile)
     if outcome == "ok" and result is not None and case.device == "gpu":
         outcome, failure, result = _on_gpu(execution, result)
     blank = known_beforehand(job, case, plan=plan, attempt=attempt, host=host, at=execution.start)
@@ -106,14 +106,16 @@ def make(
     )
 
 
-def _judge(execution: Execution, limits: Limits) -> tuple[Outcome, Failure | None, Result | None]:
+def _judge(
+    execution: Execution, limits: Limits, *, profiled: bool
+) -> tuple[Outcome, Failure | None, Result | None]:
     if execution.start_error is not None:
         failure = Failure(kind="start", message=execution.start_error)
         return "environment_error", failure, None
     result, unreadable = _result(execution)
     if result is not None and (result.outcome == "ok" or execution.lost is None):
         # Whole results count however the process ended: some TensorFlows hang or crash at exit.
-        return _claim(result, execution.mend)
+        return _claim(result, execution.mend, profiled=profiled)
     if execution.lost is not None:
         return "environment_error", Failure(kind="lost_engine", message=execution.lost), result
     if execution.exceeded is not None:
@@ -137,7 +139,7 @@ def _result(execution: Execution) -> tuple[Result | None, Failure | None]:
         return None, Failure(kind="result", message=message)
 
 
-def _claim(result: Result, mend: str) -> tuple[Outcome, Failure | None, Result]:
+def _claim(result: Result, mend: str, *, profiled: bool) -> tuple[Outcome, Failure | None, Result]:
     """Take the guest's word, except for a success that measured nothing usable."""
     if result.outcome != "ok":
         failure = result.failure or Failure(kind="unexplained", message="The guest gave no reason.")
@@ -145,9 +147,11 @@ def _claim(result: Result, mend: str) -> tuple[Outcome, Failure | None, Result]:
             message = f"{failure.message}\n{mend}"
             failure = msgspec.structs.replace(failure, message=message)
         return result.outcome, failure, result
-    # A profile is no measurement, and has no times.
-    if result.profile is None and (not result.values_s or min(result.values_s) <= 0):
-        failure = Failure(kind="values", message="The guest reported success without usable times.")
+    # A profile is no measurement: it has no times, and a timed job has nothing else.
+    usable = result.profile is not None if profiled else min(result.values_s, default=0.0) > 0
+    if not usable:
+        what = "a profile" if profiled else "usable times"
+        failure = Failure(kind="values", message=f"The guest reported success without {what}.")
         return "failed", failure, result
     return "ok", None, result
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from orchestrator.model.findings import Broken, Profiled
 from orchestrator.model.phrases import first_line
+from orchestrator.store import RunFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -53,5 +55,5 @@ def _profiled(arm: str, case: str, record: Record | None) -> Profiled:
     if profile is None:
         message = first_line(record.failure.message if record.failure else None)
         return Profiled(arm=arm, case=case, reason=f"{record.outcome}: {message}")
-    folder = f"profiles/{record.key}.{record.attempt}"
-    return Profiled(arm=arm, case=case, profile=profile, folder=folder)
+    folder = RunFolder(Path()).trace_path(record.key, record.attempt)
+    return Profiled(arm=arm, case=case, profile=profile, folder=folder.as_posix())

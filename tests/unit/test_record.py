@@ -11,10 +11,11 @@ from orchestrator import record
 from orchestrator.model import codec
 from orchestrator.model.execution import Execution
 from orchestrator.model.record import Instant, Load
-from orchestrator.model.result import Failure, Proof
+from orchestrator.model.result import Failure, Profile, Proof
 from tests import factories
 
 if TYPE_CHECKING:
+    from orchestrator.model.plan import Job
     from orchestrator.model.record import Record
 
 AT = Instant(wall=1.0, monotonic=1.0)
@@ -23,13 +24,16 @@ PLAN = factories.plan(rounds=1)
 JOB = PLAN.jobs[0]
 
 
-def of(**facts: object) -> Record:
+PROFILE_JOB = factories.with_profiles(PLAN).profiles[0]
+
+
+def of(job: Job = JOB, **facts: object) -> Record:
     """The record of an execution with these facts."""
     values: dict[str, object] = {"start": AT, "end": AT, "result": None, "exit_code": 0}
     execution = Execution(**(values | facts))  # type: ignore[arg-type]
     return record.make(
-        JOB,
-        PLAN.case(JOB.case),
+        job,
+        PLAN.case(job.case),
         execution,
         plan=PLAN,
         attempt=1,
@@ -49,6 +53,20 @@ def message(made: Record) -> str:
     """Why there is no number."""
     assert made.failure is not None
     return made.failure.message
+
+
+def test_a_profile_is_no_time_and_a_time_no_profile() -> None:
+    """Whoever was to be timed and has only a profile failed, and the other way round."""
+    profile = Profile(
+        run_s=1.0, iterations=9, build=0.0, data=0.0, training=60.0, other=40.0, unattributed=0.0
+    )
+    timed, profiled = factories.result([0.01]), factories.result([], profile=profile)
+    assert ("ok", "ok") == (
+        of(result=said(timed)).outcome,
+        of(PROFILE_JOB, result=said(profiled)).outcome,
+    )
+    assert "without usable times" in message(of(result=said(profiled)))
+    assert "without a profile" in message(of(PROFILE_JOB, result=said(timed)))
 
 
 def test_success_is_ok() -> None:
