@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from orchestrator.model.cell import split_knobs
-from orchestrator.model.reproducibility import Agreement, Agreements
+from orchestrator.model.reproducibility import HALF_TOLERANCE, TOLERANCE, Agreement, Agreements
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -18,9 +18,6 @@ if TYPE_CHECKING:
 
     from orchestrator.model.reproducibility import AgreementState, Scope
 
-# As for outputs: what float32 and half precision leave after a few steps of another order of sums.
-TOLERANCE: Final = 1e-4
-HALF_TOLERANCE: Final = 1e-2
 HALVES: Final = frozenset({"mixed_float16", "mixed_bfloat16", "float16", "bfloat16"})
 # What two arms may differ in, all else being equal.
 SCOPES: Final[dict[Scope, str]] = {"version": "environment", "mode": "mode", "api": "api"}

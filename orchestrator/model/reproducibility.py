@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
+# What float32 and half precision leave after a few steps of another order of sums, relative.
+TOLERANCE: Final = 1e-4
+HALF_TOLERANCE: Final = 1e-2
 # `equal`: bit by bit. `close`: within the tolerance. `diverging`: beyond it from an iteration on.
 AgreementState = Literal["equal", "close", "diverging"]
 Scope = Literal["processes", "version", "mode", "api"]

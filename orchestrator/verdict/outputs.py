@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from orchestrator.model.cell import split_knobs
+from orchestrator.model.reproducibility import HALF_TOLERANCE, TOLERANCE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,9 +15,8 @@ if TYPE_CHECKING:
     from orchestrator.paired.cells import Cells
     from orchestrator.verdict.contrasts import Pairing
 
-SINGLE: Final = 1e-4  # relative tolerance of float32
-HALF: Final = 1e-2
-# Beside it, relative to the largest output: one that is nearly 0 holds the rounding of all others.
+# Beside the tolerance, relative to the largest output: one that is nearly 0 holds the rounding of
+# all others.
 _NEAR_ZERO: Final = 0.01
 # With another value of these the first batch is another one, and so are its outputs.
 _DATA: Final = frozenset({"batch_size", "shape", "dtype", "batches"})
@@ -48,7 +48,7 @@ def agreement(cells: Cells, pair: Pairing, paired: NDArray[np.bool_]) -> Agreeme
         difference(
             cells.outputs[both[0], place],
             cells.outputs[both[1], place],
-            tolerance=HALF if cells.half[list(both), place].any() else SINGLE,
+            tolerance=HALF_TOLERANCE if cells.half[list(both), place].any() else TOLERANCE,
         )
         for place in rounds
         if cells.outputs[both[0], place] and cells.outputs[both[1], place]

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from orchestrator.model.reproducibility import HALF_TOLERANCE, TOLERANCE
 from orchestrator.model.result import Outputs
-from orchestrator.verdict.outputs import HALF, SINGLE, difference
+from orchestrator.verdict.outputs import difference
 from tests import factories
 from tests.judging import pair, verdict
 from tests.reporting import Reports
@@ -120,7 +121,7 @@ def test_reports_say_that_outputs_differ() -> None:
     assert "compute something else" in shown.markdown
 
 
-@pytest.mark.parametrize("tolerance", [SINGLE, HALF])
+@pytest.mark.parametrize("tolerance", [TOLERANCE, HALF_TOLERANCE])
 def test_the_tolerance_is_relative_and_forgives_what_is_nearly_nothing(tolerance: float) -> None:
     """An output near 0 beside large ones holds their rounding."""
     assert difference([1.0, 1e-9], [1.0 + 0.9 * tolerance, 2e-9], tolerance=tolerance) == 0
