@@ -8,9 +8,15 @@ from orchestrator.report import words
 from orchestrator.report.marks import bullets, grid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from orchestrator.model.quantities import Amount, CellQuantities, Finding, Quantities
+    from orchestrator.model.quantities import (
+        Amount,
+        CellQuantities,
+        Finding,
+        FindingKind,
+        Quantities,
+    )
 
 _SECONDS: Final = ("steady_s", "p95_s", "p99_s", "max_s")
 _HEADERS: Final = (
@@ -25,6 +31,21 @@ _HEADERS: Final = (
     "traces",
     "retraces",
 )
+# What may be found, and the quantity without which nobody could look for it.
+_SOUGHT: Final = {
+    "leaks": "memory_slope_bytes",
+    "slow-downs": "slope_s",
+    "spikes": "p50_s",
+    "retraces": "retraces",
+}
+# By which number one finding is worse than another.
+_WORST: Final[Mapping[FindingKind, str]] = {
+    "memory grows": "bytes",
+    "gets slower": "fraction",
+    "throttle unknown": "fraction",
+    "spikes": "size",
+    "retraces": "retraces",
+}
 _TOP: Final = 5  # findings on a terminal
 
 
@@ -35,10 +56,7 @@ def section(quantities: Quantities) -> Iterator[str]:
         return
     yield "## What the processes show"
     found = sentences(quantities.findings)
-    if found:
-        yield bullets(found)
-    else:
-        yield "No leak, no slow-down, no spikes and no retraces were found."
+    yield bullets(found) if found else _clean(cells)
     rows = [_row(item) for item in cells]
     columns = list(zip(*rows, strict=True))
     shown = [place for place, column in enumerate(columns) if set(column) != {words.NOTHING}]
@@ -54,6 +72,19 @@ def section(quantities: Quantities) -> Iterator[str]:
         "Medians over processes. Warm-up: iterations before the steady state. Slopes: what each "
         "iteration takes more than the one before. Percentiles: of the iterations of a process."
     )
+
+
+def _clean(cells: Sequence[CellQuantities]) -> str:
+    """What was looked for and not found; where nothing could be looked at, that is said instead."""
+    looked = {
+        word: any(getattr(item, name) is not None for item in cells)
+        for word, name in _SOUGHT.items()
+    }
+    absent = words.listed([f"no {word}" for word, seen in looked.items() if seen])
+    blind = words.listed([word for word, seen in looked.items() if not seen])
+    told = [f"{absent[0].upper()}{absent[1:]} found."] if absent else []
+    told += [f"Nothing is known of {blind}: too little was recorded."] if blind else []
+    return " ".join(told)
 
 
 def top(quantities: Quantities) -> list[str]:
@@ -73,7 +104,7 @@ def sentences(findings: Sequence[Finding]) -> list[str]:
 
 def sentence(members: Sequence[Finding]) -> str:
     """`tf20/tf.keras/graph, small-small/numpy/fit: memory grows by 1.2 MB an iteration (...)`."""
-    worst = max(members, key=lambda item: max(item.numbers.values(), default=0.0))
+    worst = max(members, key=lambda item: item.numbers.get(_WORST.get(item.kind, ""), 0.0))
     where = worst.case if len(members) == 1 else f"{len(members)} cases, most in {worst.case}"
     shown = f"in {worst.shown} of {worst.processes} processes"
     caution = ", indicative" if worst.indicative else ""

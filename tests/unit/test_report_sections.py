@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
+from orchestrator.model.quantities import Amount, CellQuantities, Finding, Quantities
 from orchestrator.model.record import Control
 from orchestrator.model.result import Failure, Profile, ProfiledFunction
+from orchestrator.report import measured
 from tests import factories
 from tests.reporting import Reports, scaled, usual
 
@@ -347,3 +349,33 @@ def test_a_machine_that_changed_its_speed_is_a_warning() -> None:
     for text in (shown.terminal, shown.markdown):
         assert "the machine changed its speed in" in " ".join(text.split())
     assert "changed its speed" not in one_arm("fit", times=lambda _: 0.01).terminal
+
+
+def amount(value: float) -> Amount:
+    """A quantity that one process has."""
+    return Amount(median=value, low=value, high=value, processes=1)
+
+
+def test_what_nobody_could_look_for_is_not_told_to_be_absent() -> None:
+    """Twenty iterations show no leak, and that is no sign that there is none."""
+    cell = CellQuantities(arm="a", case="c", processes=1, p50_s=amount(0.01), retraces=amount(0))
+    shown = list(measured.section(Quantities(cells=(cell,), findings=())))[1]
+    assert shown == (
+        "No spikes and no retraces found. "
+        "Nothing is known of leaks and slow-downs: too little was recorded."
+    )
+
+
+def test_the_worst_spikes_are_the_longest() -> None:
+    """Not those that come least often."""
+    findings = [
+        Finding(
+            kind="spikes", arm="a", case=case, shown=3, processes=3, indicative=False, numbers=told
+        )
+        for case, told in (
+            ("rare", {"share": 0.02, "size": 2.0, "period": 50.0}),
+            ("long", {"share": 0.2, "size": 9.0, "period": 5.0}),
+        )
+    ]
+    (sentence,) = measured.sentences(findings)
+    assert sentence.startswith("a, 2 cases, most in long: 20% of the iterations take 9.00x")
