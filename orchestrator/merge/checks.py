@@ -8,19 +8,18 @@ from orchestrator.errors import InputError, UsageError
 from orchestrator.model.matrix import title
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from orchestrator.model.plan import Plan
     from orchestrator.model.record import Record
 
 
-def check_guests(copies: Mapping[str, Sequence[tuple[Plan, Sequence[Record]]]]) -> None:
+def check_guests(runs: Iterable[tuple[Plan, Sequence[Record]]]) -> None:
     """Results of changed code are never compared."""
     found: dict[str, set[str]] = {}
-    for run_id, same in copies.items():
-        for plan, records in same:
-            for digest in {plan.guest_digest, *(record.guest_digest for record in records)}:
-                found.setdefault(digest, set()).add(run_id)
+    for plan, records in runs:
+        for digest in {plan.guest_digest, *(record.guest_digest for record in records)}:
+            found.setdefault(digest, set()).add(plan.run_id)
     if len(found) > 1:
         lines = [f"{', '.join(sorted(ids))}: guest {digest}" for digest, ids in found.items()]
         raise UsageError(

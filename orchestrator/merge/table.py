@@ -58,13 +58,10 @@ def merge(
     compared, InputError for copies of one run that contradict each other.
     """
     check_copies(runs, places or [plan.run_id for plan, _ in runs])
-    copies: dict[str, list[tuple[Plan, Sequence[Record]]]] = {}
-    for plan, records in runs:
-        copies.setdefault(plan.run_id, []).append((plan, records))
-    plans = [same[0][0] for same in copies.values()]
-    check_guests(copies)
-    check_alike(plans)
-    rows = _settled([row for same in copies.values() for row in _rows(same[0][0], _united(same))])
+    once = attempts.united(runs)
+    check_guests(once)
+    check_alike(plan for plan, _ in once)
+    rows = _settled([row for plan, records in once for row in _rows(plan, records)])
     return pd.DataFrame(
         {
             name: pd.Series([read(row) for row in rows], dtype=DTYPES.get(kind, "object"))
@@ -78,12 +75,6 @@ def _settled(rows: Sequence[Row]) -> list[Row]:
     every = [row.seconds if min(row.seconds, default=0.0) > 0 else () for row in rows]
     found = steady.find(every)
     return [replace(row, steady=state) for row, state in zip(rows, found, strict=True)]
-
-
-def _united(same: Sequence[tuple[Plan, Sequence[Record]]]) -> list[Record]:
-    """The records of one run out of its copies, each once."""
-    found = {(record.key, record.attempt): record for _, records in same for record in records}
-    return list(found.values())
 
 
 def _rows(plan: Plan, records: Sequence[Record]) -> Iterable[Row]:

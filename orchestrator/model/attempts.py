@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from orchestrator.model.plan import Block
+    from orchestrator.model.plan import Block, Plan
     from orchestrator.model.record import Record
 
 # A block is done again at most so often for causes that lie outside its cells.
@@ -22,6 +22,18 @@ def by_key(records: Iterable[Record]) -> ByKey:
     for record in records:
         found.setdefault(record.key, {})[record.attempt] = record
     return found
+
+
+def united(runs: Iterable[tuple[Plan, Sequence[Record]]]) -> list[tuple[Plan, list[Record]]]:
+    """Every run once, with each record that any of its copies has."""
+    plans: dict[str, Plan] = {}
+    found: dict[str, dict[tuple[str, int], Record]] = {}
+    for plan, records in runs:
+        plans.setdefault(plan.run_id, plan)
+        known = found.setdefault(plan.run_id, {})
+        for record in records:
+            known.setdefault((record.key, record.attempt), record)
+    return [(plan, list(found[run_id].values())) for run_id, plan in plans.items()]
 
 
 def counting_attempt(block: Block, records: Mapping[str, Mapping[int, Record]]) -> int | None:

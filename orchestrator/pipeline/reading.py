@@ -234,7 +234,9 @@ def _read(
         frame=frame,
         findings=findings,
         context=_context(runs),
-        failed_profiles=sum(_failed_profiles(plan, records) for plan, records in runs),
+        failed_profiles=sum(
+            _failed_profiles(plan, records) for plan, records in attempts.united(runs)
+        ),
     )
 
 

@@ -92,7 +92,9 @@ def trends(
 def _row(
     contrasts: dict[str, Contrast], reference: str, released: Sequence[str]
 ) -> tuple[list[str], str]:
-    ratios = {name: item.ratio for name, item in contrasts.items() if item.ratio}
+    ratios = {
+        name: item.ratio for name, item in contrasts.items() if item.ratio and not item.different
+    }
     ratios[reference] = 1.0
     first = next((ratios[name] for name in released if name in ratios), 1.0)
     texts = [
