@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from orchestrator.environments.venv import VenvEnvironment
-    from orchestrator.model.names import Api, Mode
     from orchestrator.model.result import Swept
 
 pytestmark = pytest.mark.real_tensorflow
@@ -43,25 +42,14 @@ def check(found: list[Swept]) -> None:
 
 
 @pytest.mark.parametrize("name", ["tf114", "tf20"])
-@pytest.mark.parametrize("mode", ["graph", "eager"])
-def test_every_pair_runs_or_says_why_not(
-    environments: Mapping[str, VenvEnvironment], name: str, mode: Mode
+def test_every_input_method_model_and_knob_runs_or_says_why_not(
+    environments: Mapping[str, VenvEnvironment], name: str
 ) -> None:
-    """All inputs x methods, each model and knob, and each pair of them, through tf.keras."""
-    row = matrix.load().rows[name]
-    sweep = Sweeper(environment=environments[name], row=row, api="tf.keras", mode=mode)
-    done = sweep(cover.first(GRID))
-    if mode == row.native_mode:
-        done += sweep(cover.second(GRID, done))
-        done += sweep(cover.third(GRID, done))
-    check(done)
+    """Each version as installed: all inputs with all methods, then each model and each knob.
 
-
-@pytest.mark.parametrize(("name", "api"), [("tf114", "keras"), ("tf20", "keras")])
-def test_every_input_and_method_of_another_keras(
-    environments: Mapping[str, VenvEnvironment], name: str, api: Api
-) -> None:
-    """Stand-alone Keras as well, without knobs."""
+    The pairs of knobs are for `nox -s cover`, which takes longer than anybody waits for a test; the
+    other apis and modes are swept by test_guest_real.
+    """
     row = matrix.load().rows[name]
-    sweep = Sweeper(environment=environments[name], row=row, api=api, mode="graph")
-    check(sweep([cell for cell in cover.first(GRID) if not cell.knobs and cell.model == "tiny"]))
+    sweep = Sweeper(environment=environments[name], row=row, api="tf.keras", mode=row.native_mode)
+    check(sweep(cover.first(GRID)))
