@@ -54,7 +54,7 @@ def prepare(**flags: Any) -> int:  # noqa: ANN401 - the names are those of Flags
     "--case",
     "cases",
     multiple=True,
-    metavar="GLOB[+KNOB=VALUE]",
+    metavar="GLOB[@DEVICE][+KNOB=VALUE]",
     help="Only these cases, with these knobs; may be repeated.",
 )
 @click.option(

@@ -12,9 +12,14 @@ from orchestrator.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-# What is compared is not added: the environment's own pins say which it is.
+# What is compared is not added, nor what brings the same modules under another name: the
+# environment's own pins say which it is.
 COMPARED: Final = frozenset(
-    {"tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly", "keras", "jax", "torch"}
+    {
+        *("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tensorflow-intel", "intel-tensorflow"),
+        *("tf-nightly", "tf-nightly-cpu", "tf-nightly-gpu"),
+        *("keras", "keras-nightly", "jax", "torch"),
+    }
 )
 
 

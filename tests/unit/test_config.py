@@ -292,6 +292,7 @@ def test_workloads_and_packages(tmp_path: Path) -> None:
         ("pandas=1", "is no package"),
         ("tensorflow==2.3", "would change what is compared"),
         ("Keras", "would change what is compared"),
+        ("keras_nightly", "would change what is compared"),
     ],
 )
 def test_what_is_no_package(tmp_path: Path, package: str, message: str) -> None:
