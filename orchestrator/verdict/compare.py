@@ -150,7 +150,9 @@ class _Judged:
                 *paths.notes(self.cells, pair, differing),
                 *([agreed.unknown] if agreed.unknown else []),
             ),
-            origin_percent=_origin_percent(self.cells, pair, candidate, reference),
+            origin_percent=None
+            if agreed.different
+            else _origin_percent(self.cells, pair, candidate, reference),
         )
 
 

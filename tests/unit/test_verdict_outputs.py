@@ -58,13 +58,14 @@ def same_weights() -> Plan:
 def test_other_outputs_leave_no_verdict(
     other: Sequence[float | None], reason: str | None, *, half: bool
 ) -> None:
-    """The ratio and its interval stand; what they would mean does not."""
+    """The ratio and its interval stand; what they would mean, a gain in percent too, does not."""
     plan = same_weights()
     (contrast,) = verdict(plan, computed(plan, other, half=half)).contrasts
     assert contrast.reason == reason
     assert contrast.state == (None if reason else "slower")
     assert (contrast.q is None) == (reason is not None)
     assert contrast.different == (reason is not None)
+    assert (contrast.origin_percent is None) == (reason is not None)
     assert contrast.ratio == pytest.approx(2.0)
 
 
