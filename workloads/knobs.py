@@ -17,7 +17,7 @@ PATTERNS = {
     "batch_size": f"{_NUMBER}(,{_NUMBER})*",
     "shape": f"{_SHAPE}(,{_SHAPE})*",
     "batches": _NUMBER,
-    "validation": r"0\.[0-9]{1,6}",
+    "validation": r"0\.(?!0+$)[0-9]{1,6}",
     "sample_weight": "yes",
     "metrics": "[a-z_]+(,[a-z_]+)*",
     "optimizer": "sgd|rmsprop|adagrad|adadelta|adamax|nadam",

@@ -38,7 +38,7 @@ KNOBS: Final[Mapping[str, Knob]] = MappingProxyType(
             _NUMBER, "distinct batches of the data; fit goes through all in a call", work=True
         ),
         "validation": Knob(
-            r"0\.[0-9]{1,6}", "fit also evaluates this share of the data, 0.125", work=True
+            r"0\.(?!0+$)[0-9]{1,6}", "fit also evaluates this share of the data, 0.125", work=True
         ),
         "sample_weight": Knob("yes", "every sample has a weight", work=True),
         "metrics": Knob("[a-z_]+(,[a-z_]+)*", "compiled with these metrics, accuracy", work=True),

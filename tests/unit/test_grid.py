@@ -130,6 +130,7 @@ def test_nothing_matches(options: dict[str, object], message: str) -> None:
     [
         ("+batchsize=64", "There is no knob 'batchsize'. Did you mean batch_size?"),
         ("+batch_size=0", "batch_size cannot be '0': rows of a batch; several take turns."),
+        ("+validation=0.0", "validation cannot be '0.0': fit also evaluates this share"),
         ("+compiled=yes", "compiled cannot be 'yes': it is no."),
         ("+precision=float8", "it is mixed_float16 or mixed_bfloat16 or"),
         ("+compiled", "'compiled' is not knob=value."),
