@@ -9,7 +9,6 @@ from workloads.protocol import Stopped
 
 TITLES = {"tensorflow": "TensorFlow", "jax": "JAX", "torch": "PyTorch"}
 APIS = ("tf.keras", "keras", "tf_keras")
-PRIVATE = "tf.python.keras"
 
 
 def load(framework, api, mode=None):
@@ -52,7 +51,7 @@ def apis(framework, *, private=False):
     if framework != "tensorflow":
         return ["keras"]
     found = [api for api in APIS if api == "tf.keras" or find_spec(api) is not None]
-    return [*found, PRIVATE] if private else found
+    return [*found, kerases.PRIVATE] if private else found
 
 
 def check_versions(backend, wanted):

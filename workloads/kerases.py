@@ -10,8 +10,9 @@ _REDIRECTING = (2, 4)
 _SHARED = (2, 5)
 _SHARED_BY_TENSORFLOW = (2, 6)
 THREE = (3, 0)
+PRIVATE = "tf.python.keras"  # the api
 
-_PRIVATE = "tensorflow.python.keras"
+_PRIVATE_MODULE = "tensorflow.python.keras"
 _IN_TENSORFLOW = "tensorflow.python.keras.optimizer_v2."
 
 
@@ -50,8 +51,8 @@ def check(keras, api, framework_version, optimizer):
     """
     module, path = _one_name(keras.__name__), class_path(optimizer)
     modules, optimizers = _names(api, release(version(keras)), release(framework_version))
-    is_private = module == _PRIVATE
-    is_right = module.startswith(modules) and is_private == (api == "tf.python.keras")
+    is_private = module == _PRIVATE_MODULE
+    is_right = module.startswith(modules) and is_private == (api == PRIVATE)
     # A model without compile() has no optimizer to tell by.
     if not is_right or not path.startswith(optimizers if optimizer is not None else ""):
         raise Stopped(
@@ -64,8 +65,8 @@ def check(keras, api, framework_version, optimizer):
 
 def _names(api, keras, framework):
     """How the module of an api's Keras can be called, and how its optimizers' names begin."""
-    if api == "tf.python.keras":
-        return (_PRIVATE,), f"{_PRIVATE}.optimizer"
+    if api == PRIVATE:
+        return (_PRIVATE_MODULE,), f"{_PRIVATE_MODULE}.optimizer"
     if api == "tf_keras":
         return ("tf_keras",), "tf_keras."
     if api == "tf.keras":

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 
 from workloads import forms, kerases, steps, watched, xplane
 from workloads.backend import FLOATS, OPTIMIZERS, Backend, Evidence, Nowhere
+from workloads.kerases import PRIVATE
 from workloads.protocol import Stopped
 
 _TF2 = (2, 0)
@@ -74,7 +75,10 @@ class TensorFlow(Backend):
     def optimizer(self, name, rate):
         """Return the optimizer, in the form that this mode and this release have."""
         optimizers, title = self.keras.optimizers, OPTIMIZERS[name]
-        if not hasattr(optimizers, title):
+        # The private Keras of 2.0 and 2.1 still has TensorFlow 1's by name. Those cannot train
+        # eagerly: looking for `None in grads` compares tensors there, and fails.
+        is_old = self.api == PRIVATE and self.executes_eagerly and not _is_tf1(self.tf)
+        if is_old or not hasattr(optimizers, title):
             # The `keras` package of 2.5 to 2.9 has no optimizers by name, only this way to them.
             return optimizers.get({"class_name": title, "config": {"learning_rate": rate}})
         # From 2.11 on, the graph mode's own training loop takes none but the older optimizers.
@@ -324,7 +328,7 @@ def _keras(tf, api):
     """The module of the api's Keras, with all of it that is used."""
     if api == "tf.keras":
         return tf.keras
-    if api != "tf.python.keras":
+    if api != PRIVATE:
         return import_module(api)
     for part in ("backend", "callbacks", "layers", "losses", "models", "optimizers", "utils"):
         import_module(f"tensorflow.python.keras.{part}")
