@@ -58,8 +58,12 @@ def _timeline(cell, step, folder):
     if not statistics.dev_stats:
         return None
     timeline = import_module("tensorflow.python.client.timeline").Timeline(statistics)
+    trace = json.loads(timeline.generate_chrome_trace_format())
+    for event in trace["traceEvents"]:
+        if event.get("name") == "unknown":  # as it calls all that runs op by op
+            event["name"] = event["args"]["name"]
     with open(os.path.join(folder, _TIMELINE), "w", encoding="utf-8") as file:
-        json.dump(json.loads(timeline.generate_chrome_trace_format()), file)
+        json.dump(trace, file)
     return _TIMELINE
 
 

@@ -122,8 +122,7 @@ def _arrays(column):
     for array in arrays:
         if not hasattr(array, "shape") or not len(array.shape):
             raise _wrong(
-                f"make_data returned {_a(array)} in its x or y, where arrays, or dicts of them, "
-                "are expected."
+                f"make_data returned {_a(array)} in its x or y, where arrays or dicts are expected."
             )
     return arrays
 

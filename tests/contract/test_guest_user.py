@@ -185,7 +185,7 @@ def test_a_missing_package_is_told_with_what_adds_it(run_file: RunFile) -> None:
         ),
         (
             MODEL + "def make_data(batch_shape, rng):\n    return [1], [0]\n",
-            "make_data returned a list of 1 in its x or y, where arrays, or dicts of them, are expected.",
+            "make_data returned a list of 1 in its x or y, where arrays or dicts are expected.",
         ),
         (
             MODEL

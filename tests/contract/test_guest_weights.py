@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-
 Weights = list[tuple[str, tuple[int, ...]]]
 
 
