@@ -189,9 +189,23 @@ class TensorFlow(Backend):
             "strategy",
             (kerases.is_separate(self.keras, self.api), "this Keras knows no tf.distribute"),
             (
+                not self.executes_eagerly and request.method in ("train_on_batch", "test_on_batch"),
+                f"under a strategy its {request.method} wants to run eagerly, which graph mode has "
+                "turned off",
+            ),
+            (
+                not self.executes_eagerly and request.input.startswith(("tensor", "dataset")),
+                "in graph mode a strategy trains in a session of its own, where tensors and "
+                "datasets that were made before the model are not initialized",
+            ),
+            (
                 kerases.release(self.version) <= _TF2
                 and (name, request.method) == ("mirrored", "train_on_batch"),
                 "its train_on_batch cannot find its mirrored variables, and ends with an error",
+            ),
+            (
+                not self.executes_eagerly and request.input.startswith(("tensor", "dataset")),
+                "in graph mode it distributes arrays only, in a session that has no other data",
             ),
         )
         distribute = self.tf.distribute
