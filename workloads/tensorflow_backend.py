@@ -190,13 +190,11 @@ class TensorFlow(Backend):
             (kerases.is_separate(self.keras, self.api), "this Keras knows no tf.distribute"),
             (
                 not self.executes_eagerly and request.method in ("train_on_batch", "test_on_batch"),
-                f"under a strategy its {request.method} wants to run eagerly, which graph mode has "
-                "turned off",
+                f"in graph mode its {request.method} wants eager execution under a strategy",
             ),
             (
                 not self.executes_eagerly and request.input.startswith(("tensor", "dataset")),
-                "in graph mode a strategy trains in a session of its own, where tensors and "
-                "datasets that were made before the model are not initialized",
+                "in graph mode a strategy's own session knows no tensors made before the model",
             ),
             (
                 kerases.release(self.version) <= _TF2
