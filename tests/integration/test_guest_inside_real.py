@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.real_tensorflow
 
 ROOT = Path(orchestrator.__file__).parent.parent
+# A hundredth cannot be seen where others take turns on the same cores.
+BUSY = 1.5
 LIMITS = Limits(first_call_s=300.0, job_s=300.0)
 
 
@@ -322,6 +324,9 @@ def test_memory_after_every_cycle(run: Run) -> None:
 
 def test_harness_costs_nothing(environments: Mapping[str, VenvEnvironment], tmp_path: Path) -> None:
     """Turn and turn about in one process, the harness takes what the origin's bare loop takes."""
+    load = os.getloadavg()[0] / len(os.sched_getaffinity(0))
+    if load > BUSY and os.environ.get("STACKRACE_REQUIRE_ALL") != "1":
+        pytest.skip(f"the machine is busy: load {load:.1f} a core")
     log, told = tmp_path / "log", tmp_path / "told.json"
     python = environments["tf114"].folder / "bin" / "python"
     process.run_tool(
