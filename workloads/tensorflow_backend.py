@@ -201,10 +201,6 @@ class TensorFlow(Backend):
                 and (name, request.method) == ("mirrored", "train_on_batch"),
                 "its train_on_batch cannot find its mirrored variables, and ends with an error",
             ),
-            (
-                not self.executes_eagerly and request.input.startswith(("tensor", "dataset")),
-                "in graph mode it distributes arrays only, in a session that has no other data",
-            ),
         )
         distribute = self.tf.distribute
         if name == "mirrored":
