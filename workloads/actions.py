@@ -99,6 +99,7 @@ def measure(loaded, request, phases, result):
     until = start + request.budget_s * timing.TIMED_SHARE
     _time(cell, request, until, result)
     result["diagnostics"]["peak_rss_bytes"] = timing.peak_rss_bytes()
+    phases.keep()  # what was measured is not lost when the rest takes too long, or crashes
     method.finish()
     if method.group != "life_cycle":  # which leaves no model behind
         _conclude(cell, request, phases, result)

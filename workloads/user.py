@@ -22,6 +22,16 @@ _COMPILED = (
 )
 
 
+# Packages that are not called as the module in them, where people often need them.
+_DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "cv2": "opencv-python-headless",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+}
+
+
 class User(NamedTuple):
     """What a workload file defines.
 
@@ -144,9 +154,10 @@ def _a(found) -> str:
 def _hint(error) -> str:
     if not isinstance(error, ImportError) or not getattr(error, "name", None):
         return ""
+    module = error.name.partition(".")[0]
     return (
-        f". A package is added with --with {error.name.partition('.')[0]}; for files beside yours, "
-        "give the folder."
+        f". A package is added with --with {_DISTRIBUTIONS.get(module, module)}; for files beside "
+        "yours, give the folder."
     )
 
 

@@ -16,8 +16,9 @@ _SIGKILL = 9
 class Phases:
     """Announces each phase to the host, and keeps how long those before the first value took."""
 
-    def __init__(self, path):
+    def __init__(self, path, keep):
         self._path = path
+        self.keep = keep  # leaves the result as it is by then
         self.seconds = {}
 
     def begin(self, name):
@@ -38,17 +39,21 @@ def main():
     request_path, result_path = sys.argv[1:]
     faulthandler.enable()
     result = {}
+
+    def leave(**outcome):
+        with refusals.noted(result, "fingerprint"):
+            result.setdefault("metadata", {}).update(fingerprint.describe())
+        protocol.write_result(result_path, dict(result, **outcome))
+
     try:
-        _work(request_path, result)
+        _work(request_path, result, keep=lambda: leave(outcome="ok"))
         result["outcome"] = "ok"
     except (Exception, SystemExit) as error:  # a library that exits has failed; Ctrl-C passes
         _fail(result, refusals.stopped(error))
-    with refusals.noted(result, "fingerprint"):
-        result.setdefault("metadata", {}).update(fingerprint.describe())
-    protocol.write_result(result_path, result)
+    leave()
 
 
-def _work(request_path, result):
+def _work(request_path, result, keep):
     _die_with_parent()
     request = protocol.read_request(request_path)
     if request.parent_pid is not None and os.getppid() != request.parent_pid:
@@ -60,7 +65,7 @@ def _work(request_path, result):
     knobs.before_import(request)
     if request.host_on_stdin:
         threading.Thread(target=_die_with_stdin, daemon=True).start()
-    phases = Phases(request.phase_path)
+    phases = Phases(request.phase_path, keep)
     result["phases_s"] = phases.seconds
     with phases.timed("import"):
         try:

@@ -111,7 +111,7 @@ def _nothing_to_say(
     cells: Cells, group: Grouped, enough: list[int], comparison: Comparison
 ) -> str | None:
     if len(group.members) == 1:
-        return "one configuration was measured: there is nothing to choose from"
+        return "one configuration has a number: there is nothing to choose from"
     if len(enough) < 2:  # noqa: PLR2004
         most = int(cells.measured[list(group.members)].sum(axis=1).max())
         return f"{phrases.count(most, 'round')} of each, a choice needs {ENOUGH_BLOCKS}"

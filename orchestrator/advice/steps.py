@@ -59,7 +59,7 @@ def _wider(cells: Cells, tasks: Sequence[Grouped], asked: Asked) -> Step:
     preset = ["--preset", "inference" if inference else "seed"]
     selected = ["--case", "*/given/*"] if asked.workloads else preset
     return Step(
-        why="one configuration of each task was measured, so that there is nothing to choose from",
+        why="one configuration of each task has a number, so that there is nothing to choose from",
         command=shlex.join([*asked.command(environments), *selected]),
     )
 

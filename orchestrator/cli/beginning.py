@@ -37,5 +37,6 @@ def init(*, file: Path) -> int:
     words = ["--workload", str(file)] if file.suffix == ".py" else []
     if not words and file.name != FILE:
         log.warn(f"{file} is read where it is called {FILE}, in the folder of the command.")
+    log.talk(f"Wrote {file}. Race it with:")
     log.data(shlex.join(["stackrace", "run", "tf114", "tf20", *words]))
     return 0

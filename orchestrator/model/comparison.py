@@ -11,6 +11,7 @@ from orchestrator.model.names import ContrastKind, State
 
 COMPARISON_SCHEMA: Final = "stackrace.comparison/1"
 ENOUGH_BLOCKS: Final = 5  # with fewer, numbers stand without a verdict
+INDICATIVE: Final = "indicative: "  # how the reason begins then
 # The note of a contrast whose iterations do not do the same: its ratio is no gain and no loss.
 OTHER_WORK: Final = "not the same work"
 # Kinds whose two cells are arms of one case; the others compare an arm's cases.

@@ -138,7 +138,7 @@ def _announce(
     estimate = grid.estimate_s(every, selection, environments=len(rows), limits=settings.limits)
     grid.check_size(selection.jobs(len(rows)), estimate)
     # How fast a user's own model is, nobody knows: iterations are cut to fit the limit of a job.
-    about = "at most" if settings.workloads else "about"
+    about = "up to about" if settings.workloads else "about"
     profiles = len(selection.cases) * selection.arms(len(rows)) if settings.profile else 0
     then = f", then {phrases.count(profiles, 'profile')}" if profiles else ""
     log.talk(

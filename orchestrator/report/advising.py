@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from orchestrator.model import phrases
 from orchestrator.report import words
 from orchestrator.report.further import DEFAULT
-from orchestrator.report.marks import bullets, grid, text
+from orchestrator.report.marks import bullets, code, grid, text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -66,7 +66,9 @@ def section(advice: Advice) -> Iterator[str]:
         ],
     )
     yield from _list("Depends on each other", [interaction(item) for item in advice.interactions])
-    yield from _list("Measure next", [f"{item.why}: {item.command}" for item in advice.steps])
+    if advice.steps:
+        yield "**Measure next**"
+        yield "\n".join(f"- {text(item.why)}: {code(item.command)}" for item in advice.steps)
     if advice.ranges:
         yield from _ranges(advice)
 

@@ -22,6 +22,11 @@ def bullets(entries: Iterable[str]) -> str:
     return "\n".join(f"- {text(entry)}" for entry in entries)
 
 
+def code(words: str) -> str:
+    """A command, which is copied as it stands; they have no backticks."""
+    return f"`{words}`"
+
+
 def text(words: str) -> str:
     """Text that Markdown takes as it stands."""
     return re.sub(r"[\\|*`]|<(?=[A-Za-z/!])", r"\\\g<0>", words)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from orchestrator.model.comparison import OTHER_WORK
+from orchestrator.model.comparison import ENOUGH_BLOCKS, INDICATIVE, OTHER_WORK
 from orchestrator.report import words
 
 if TYPE_CHECKING:
@@ -73,8 +73,7 @@ def _undecided(contrast: Contrast, told: Told) -> str:
     if contrast.ratio is None:
         reason = (contrast.reason or "").rstrip(".")
         return f"{subject} against {reference} at {where} has no number: {reason}."
-    span = f" ({words.interval(contrast, to=' to ')})" if contrast.low is not None else ""
-    return (
-        f"{subject} took {words.ratio(contrast)} the time of {reference} at {where}{span}. "
-        f"No verdict: {contrast.reason}."
-    )
+    told = f"{subject} took {words.ratio(contrast)} the time of {reference} at {where}"
+    if contrast.pairs < ENOUGH_BLOCKS:  # an interval of so few says little more than that
+        return f"{told}. No verdict: {(contrast.reason or '').removeprefix(INDICATIVE)}."
+    return f"{told} ({words.interval(contrast, to=' to ')}). No verdict: {contrast.reason}."

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from orchestrator.model import phrases
-from orchestrator.model.comparison import ENOUGH_BLOCKS, OTHER_WORK
+from orchestrator.model.comparison import ENOUGH_BLOCKS, INDICATIVE, OTHER_WORK
 from orchestrator.model.knobs import OF_WORK
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def too_few(pairs: int, unit: str) -> str | None:
     """Why so few pairs give no verdict; None when there are enough."""
     if pairs >= ENOUGH_BLOCKS:
         return None
-    return f"indicative: {phrases.count(pairs, unit)}, a verdict needs {ENOUGH_BLOCKS}"
+    return f"{INDICATIVE}{phrases.count(pairs, unit)}, a verdict needs {ENOUGH_BLOCKS}"
 
 
 def notes(cells: Cells, pairing: Pairing, paired: NDArray[np.bool_], unit: str) -> tuple[str, ...]:
@@ -78,7 +78,7 @@ def notes(cells: Cells, pairing: Pairing, paired: NDArray[np.bool_], unit: str) 
     if paired.any():
         least = np.nanmin(cells.iterations[both][:, paired], initial=np.inf)
         if least < ENOUGH_ITERATIONS:
-            found.append(f"indicative: {phrases.count(int(least), 'iteration')}")
+            found.append(f"{INDICATIVE}{phrases.count(int(least), 'iteration')}")
     if pairing.knob in OF_WORK:
         found.append(f"{OTHER_WORK}: {pairing.knob}")
     candidate, reference = (cells.python[cell] for cell in both)

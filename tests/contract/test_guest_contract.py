@@ -175,6 +175,21 @@ def test_what_fails_after_the_values_is_a_note(
     assert result.metadata["tensorflow"]["version"] == "2.0.0"
 
 
+def test_a_process_that_ends_after_the_values_has_left_them(
+    python: Path, run_guest: RunGuest
+) -> None:
+    """Whatever ends it while it tells what it computed, the measurement is there."""
+    ended = run_guest(python, stub={"broken": "end"})
+    assert ended.exit_code == 1
+    assert ended.phases[-1] == "outputs"
+    assert ended.result is not None
+    assert ended.result.outcome == "ok"
+    assert ended.result.iterations is not None
+    assert len(ended.result.values_s) == ended.result.iterations.done
+    assert ended.result.outputs is None
+    assert ended.result.metadata["python"]["version"]
+
+
 def test_probe(python: Path, run_guest: RunGuest) -> None:
     """A probe needs no more than an environment and versions, and passes on a working pair."""
     ended = run_guest(python, {"action": "probe"})

@@ -159,10 +159,16 @@ def test_a_file_that_does_not_compile(run_file: RunFile) -> None:
     assert "importlib" not in failure.traceback
 
 
-def test_a_missing_package_is_told_with_what_adds_it(run_file: RunFile) -> None:
+@pytest.mark.parametrize(
+    ("module", "package"),
+    [("no_such_package.part", "no_such_package"), ("sklearn.svm", "scikit-learn")],
+)
+def test_a_missing_package_is_told_with_what_adds_it(
+    run_file: RunFile, module: str, package: str
+) -> None:
     """Whoever imports what is not there reads how to add a package, or files of their own."""
-    failure = failure_of(run_file("import no_such_package.part\n"))
-    hint = "A package is added with --with no_such_package; for files beside yours, give the folder"
+    failure = failure_of(run_file(f"import {module}\n"))
+    hint = f"A package is added with --with {package}; for files beside yours, give the folder"
     assert hint in failure.message
 
 

@@ -196,7 +196,7 @@ def test_one_configuration_asks_for_others() -> None:
     plan = grid(environments=["tf114"], forms=[FORMS[0]], cases=[factories.case("predict")])
     found = advised(plan, lambda _: 0.01)
     assert found.choices[0].reason == (
-        "one configuration was measured: there is nothing to choose from"
+        "one configuration has a number: there is nothing to choose from"
     )
     assert [step.command for step in found.steps] == ["stackrace run tf114 --preset inference"]
 

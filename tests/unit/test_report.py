@@ -133,7 +133,7 @@ def test_no_explanation_is_given_for_what_is_not_slower() -> None:
 def test_few_blocks_are_called_indicative() -> None:
     """The ratio is shown, the verdict is not."""
     shown = raced(usual, rounds=2)
-    assert "No verdict: indicative: 2 blocks, a verdict needs 5." in shown.sentences
+    assert "No verdict: 2 blocks, a verdict needs 5." in shown.sentences
     assert "SLOWER" not in shown.terminal
     assert "all rows: no verdict, indicative: 2 blocks, a verdict needs 5" in shown.terminal
     assert shown.line("A verdict needs").endswith("q < .05, from 5 blocks on.")

@@ -130,6 +130,14 @@ def test_without_a_difference_nothing_is_advised() -> None:
     assert "none of 4 configurations is surely faster than another" in section(shown, "Advice")
 
 
+def test_what_to_measure_next_can_be_copied() -> None:
+    """Markdown leaves a command as it is."""
+    shown = Reports(plan := factories.plan(rounds=3), factories.measured(plan, usual))
+    (step,) = [line for line in section(shown, "Advice").splitlines() if "more rounds: " in line]
+    assert step.partition(": ")[2].startswith("`stackrace run tf114 tf20 --case ")
+    assert step.endswith("`")
+
+
 def test_the_path_that_ran_is_shown_where_arms_differ() -> None:
     """A row an arm; cases whose arms all took the same path are left out."""
     cases = [factories.case(), factories.case("fit"), factories.case("predict")]
