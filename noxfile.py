@@ -60,8 +60,11 @@ def tests(session: nox.Session) -> None:
         session.run("pytest", *session.posargs)
         return
     session.run("pytest", "-m", "not real_tensorflow", "-n", "auto")
-    # Alone on the machine: these measure.
-    session.run("pytest", "-m", "real_tensorflow")
+    # A file shares its containers and its daemon, so each runs in one process.
+    real = ("-n", "auto", "--dist", "loadfile")
+    session.run("pytest", "-m", "real_tensorflow and not measures", *real)
+    # Alone on the machine.
+    session.run("pytest", "-m", "measures")
 
 
 @nox.session(python=PYTHON, tags=["lint"])

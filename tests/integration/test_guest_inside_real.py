@@ -238,6 +238,7 @@ def sleepy(folder: Path, **planted: object) -> dict[str, Any]:
     }
 
 
+@pytest.mark.measures
 @pytest.mark.parametrize("identifier", ["tf114", "tf20"])
 def test_sleeps_in_a_generator_are_data(run: Run, tmp_path: Path, identifier: str) -> None:
     """What a user's generator takes, in whichever thread it runs, counts to the data."""
@@ -251,6 +252,7 @@ def test_sleeps_in_a_generator_are_data(run: Run, tmp_path: Path, identifier: st
     assert profile.data > 80
 
 
+@pytest.mark.measures
 def test_sleeps_op_by_op_are_training(run: Run, tmp_path: Path) -> None:
     """What a user's layer takes counts to the training, what building takes to the build."""
     asked = sleepy(
@@ -322,6 +324,7 @@ def test_memory_after_every_cycle(run: Run) -> None:
     assert len(result.values_s) == 4
 
 
+@pytest.mark.measures
 def test_harness_costs_nothing(environments: Mapping[str, VenvEnvironment], tmp_path: Path) -> None:
     """Turn and turn about in one process, the harness takes what the origin's bare loop takes."""
     load = os.getloadavg()[0] / len(os.sched_getaffinity(0))

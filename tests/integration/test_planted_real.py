@@ -20,7 +20,11 @@ FILES = ("clean", "leaking", "slowing", "spiking", "nondeterministic")
 # What takes milliseconds cannot be seen where others take turns on the same cores.
 BUSY = 1.5
 
-pytestmark = [pytest.mark.real_tensorflow, pytest.mark.usefixtures("environments")]
+pytestmark = [
+    pytest.mark.real_tensorflow,
+    pytest.mark.measures,
+    pytest.mark.usefixtures("environments"),
+]
 
 
 def test_each_planted_fault_is_found_and_nothing_else(tmp_path: Path) -> None:

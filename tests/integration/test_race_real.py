@@ -28,7 +28,11 @@ if TYPE_CHECKING:
 ROOT = Path(orchestrator.__file__).parent.parent
 SMOKE_JOBS = 8
 
-pytestmark = [pytest.mark.real_tensorflow, pytest.mark.usefixtures("environments")]
+pytestmark = [
+    pytest.mark.real_tensorflow,
+    pytest.mark.measures,
+    pytest.mark.usefixtures("environments"),
+]
 
 
 def stackrace(*words: str) -> list[str]:
