@@ -282,7 +282,7 @@ class TensorFlow(Backend):
     def evidence(self, model, x, step):
         """Devices of one more step: from its statistics, or from a profile of its kernels."""
         if not self.executes_eagerly:
-            return Evidence(**watched.of_session(self.tf, model, step))
+            return Evidence(**watched.told(self.tf, watched.of_session(self.tf, model, step)))
         found = Evidence(
             weights=tuple(sorted({_device(weight) for weight in model.weights})),
             outputs=self._output_devices(model, x),
@@ -291,7 +291,7 @@ class TensorFlow(Backend):
             profiler = self.tf.profiler.experimental
             kernels = xplane.watch(profiler.start, profiler.stop, step)
             return found._replace(kernels=kernels, source="a profile of one step")
-        return found._replace(**watched.of_functions(self.tf, step))
+        return found._replace(**watched.told(self.tf, watched.of_functions(step)))
 
     def _output_devices(self, model, x):
         if kerases.is_separate(self.keras, self.api):

@@ -4,6 +4,8 @@ import json
 import os
 from importlib import import_module
 
+from workloads import watched
+
 _STEPS = 3
 # What a profiler leaves, the most telling first.
 _FILES = (".xplane.pb", ".trace.json.gz", ".trace")
@@ -54,7 +56,10 @@ def _left(folder):
 
 def _timeline(cell, step, folder):
     """Before 2.2: the statistics of one step, drawn as Chrome draws its own."""
-    statistics = _of_function(step) if cell.backend.executes_eagerly else _of_session(cell, step)
+    if cell.backend.executes_eagerly:
+        statistics = watched.of_functions(step)
+    else:
+        statistics = watched.of_session(cell.backend.tf, cell.model, step)
     if not statistics.dev_stats:
         return None
     timeline = import_module("tensorflow.python.client.timeline").Timeline(statistics)
@@ -65,27 +70,3 @@ def _timeline(cell, step, folder):
     with open(os.path.join(folder, _TIMELINE), "w", encoding="utf-8") as file:
         json.dump(trace, file)
     return _TIMELINE
-
-
-def _of_function(step):
-    context = import_module("tensorflow.python.eager.context")
-    context.enable_run_metadata()
-    try:
-        step()
-        return context.export_run_metadata().step_stats
-    finally:
-        context.disable_run_metadata()
-
-
-def _of_session(cell, step):
-    """Have the function that a Keras of sessions calls keep statistics of one call."""
-    v1 = cell.backend.tf.compat.v1
-    metadata = v1.RunMetadata()
-    for name in ("train_function", "test_function", "predict_function"):
-        function = getattr(cell.model, name, None)
-        if function is not None:
-            function.run_options = v1.RunOptions(trace_level=v1.RunOptions.SOFTWARE_TRACE)
-            function.run_metadata = metadata
-            function._callable_fn = None  # noqa: SLF001 (or it would keep the options that it has)
-    step()
-    return metadata.step_stats

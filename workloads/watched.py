@@ -1,9 +1,9 @@
-"""Where the operations of one step ran, from the statistics that TensorFlow keeps of it."""
+"""The statistics that TensorFlow keeps of one step, and where its operations ran by them."""
 
 from importlib import import_module
 
 
-def of_session(tf, model, step) -> dict:
+def of_session(tf, model, step):
     """Have the session in which Keras runs keep statistics for one step.
 
     SOFTWARE_TRACE tells every operation's device. FULL_TRACE also asks CUPTI for the GPU's
@@ -18,23 +18,25 @@ def of_session(tf, model, step) -> dict:
             function.run_metadata = metadata
             function._callable_fn = None  # noqa: SLF001 (it would keep the options that it has)
     step()
-    return _told(tf, metadata)
+    return metadata.step_stats
 
 
-def of_functions(tf, step) -> dict:
+def of_functions(step):
     """Have TensorFlow's eager context keep statistics for one step."""
     context = import_module("tensorflow.python.eager.context")
     context.enable_run_metadata()
-    step()
-    metadata = context.export_run_metadata()
-    context.disable_run_metadata()
-    return _told(tf, metadata)
+    try:
+        step()
+        return context.export_run_metadata().step_stats
+    finally:
+        context.disable_run_metadata()
 
 
-def _told(tf, metadata):
+def told(tf, statistics) -> dict:
+    """Device and kind of each operation, and where that comes from."""
     operations = [
         (device.device, _kind(node))
-        for device in metadata.step_stats.dev_stats
+        for device in statistics.dev_stats
         for node in device.node_stats
     ]
     found = "the statistics of one step"
