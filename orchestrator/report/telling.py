@@ -73,7 +73,7 @@ def _undecided(contrast: Contrast, told: Told) -> str:
     if contrast.ratio is None:
         reason = (contrast.reason or "").rstrip(".")
         return f"{subject} against {reference} at {where} has no number: {reason}."
-    told = f"{subject} took {words.ratio(contrast)} the time of {reference} at {where}"
+    took = f"{subject} took {words.ratio(contrast)} the time of {reference} at {where}"
     if contrast.pairs < ENOUGH_BLOCKS:  # an interval of so few says little more than that
-        return f"{told}. No verdict: {(contrast.reason or '').removeprefix(INDICATIVE)}."
-    return f"{told} ({words.interval(contrast, to=' to ')}). No verdict: {contrast.reason}."
+        return f"{took}. No verdict: {(contrast.reason or '').removeprefix(INDICATIVE)}."
+    return f"{took} ({words.interval(contrast, to=' to ')}). No verdict: {contrast.reason}."
