@@ -23,7 +23,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-FEWEST, MOST = 50, 500
+FEWEST, MOST = 50, 200
 NARROW = 0.01  # from the ratio to either end
 ITERATIONS = 20  # so that memory is read hardly more often than in a measurement
 SHAPE = (8, 140, 30)
