@@ -12,7 +12,6 @@ from orchestrator.model.result import RESULT_SCHEMA, Failure, Result, Swept
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from orchestrator.model.coverage import RowCoverage
     from orchestrator.model.execution import Execution
     from orchestrator.model.names import Api, Mode, Outcome
     from orchestrator.model.request import SweepCell
@@ -62,11 +61,10 @@ def tally(api: Api, mode: Mode, swept: Iterable[Swept]) -> Covered:
     )
 
 
-def failed(row: RowCoverage) -> list[str]:
-    """A line for every reason that is more than a refusal: `tf.keras/eager failed at ...`."""
+def failed(covered: Covered) -> list[str]:
+    """A line for every reason that is more than a refusal: `tf.keras/eager: failed tiny/...`."""
     return [
         f"{covered.api}/{covered.mode}: {reason.outcome} {reason.example}: {reason.message}"
-        for covered in row.covered
         for reason in covered.reasons
         if reason.outcome not in KNOWLEDGE
     ]

@@ -120,6 +120,8 @@ def cover_row(every: Grid, environment: Environment, row: Row, *, digest: str) -
         found = cover_arm(every, sweep)
         counts = ", ".join(f"{number} {name}" for name, number in found.outcomes.items())
         log.talk(f"{row.identifier}/{sweep.api}/{sweep.mode}: {counts}")
+        for line in cover.failed(found):
+            log.warn(f"{row.identifier}/{line}")
         return found
 
     # Nothing is timed: processes may run side by side.
@@ -138,14 +140,12 @@ def main(document: Path, names: Sequence[str]) -> int:
     """Sweep these environments, all by default, into the document. 0, or 1 when one failed."""
     kept = document.with_suffix(".json")
     rows = matrix.select(matrix.load(), tuple(names) or ("*",))
-    bad = []
+    bad = False
     for row in rows:
         found = _prepared_and_covered(row)
-        bad += [f"{row.identifier}/{line}" for line in cover.failed(found)]
+        bad |= any(cover.failed(covered) for covered in found.covered)
         _keep(kept, row.identifier, found)
         _write(document, read(kept))
-    for line in bad:
-        log.warn(line)
     return 1 if bad else 0
 
 

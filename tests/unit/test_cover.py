@@ -263,7 +263,7 @@ def test_the_table_tells_counts_reasons_and_what_was_skipped() -> None:
     assert "- It has none." in text
     assert "- `keras3-torch` (PyTorch): The disk is too small." in text
     assert "## Failed" not in text
-    assert [] == cover.failed(row)
+    assert [] == cover.failed(covered)
 
 
 def test_the_document_is_made_from_its_data() -> None:
