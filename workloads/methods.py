@@ -2,7 +2,7 @@
 
 from typing import Any, Callable, NamedTuple
 
-from workloads import forms, inputs, models
+from workloads import forms, inputs, kerases, models
 from workloads import knobs as turned
 from workloads.protocol import Stopped
 
@@ -53,6 +53,7 @@ def bind(backend, model, feed, request, knobs, *, step=None, build=None) -> Meth
     """
     name, follow = request.method, feed.form.next
     group = next(group for group, names in _GROUPS.items() if name in names)
+    _check_optimizer(model, request, group)
     if name in _LIMIT:
         return _whole(backend, model, feed, name)._replace(group=group)
     if name in ("call", "call_function"):
@@ -76,6 +77,18 @@ def bind(backend, model, feed, request, knobs, *, step=None, build=None) -> Meth
             return run(*follow())
 
     return Method(call, group=group)
+
+
+def _check_optimizer(model, request, group):
+    """Stopped for an optimizer that can only make a graph of its updates, where all is op by op."""
+    optimizer = getattr(model, "optimizer", None)
+    trains = group in ("training", "life_cycle") and request.mode == "run_eagerly"
+    if trains and optimizer is not None and not hasattr(optimizer, "apply_gradients"):
+        raise Stopped(
+            "unsupported",
+            "optimizer",
+            f"{kerases.class_path(optimizer)} has no apply_gradients: it trains in a graph only.",
+        )
 
 
 def _whole(backend, model, feed, name) -> Method:

@@ -51,6 +51,12 @@ def test_keras_3_is_raced_with_what_it_can(tmp_path: Path) -> None:
         "tf218/tf.keras/eager": "ok",
         "tf218/tf_keras/eager": "ok",
         "tf218/tf_keras/graph": "ok",
+        "tf218/tf.python.keras/graph": "ok",
+        "tf218/tf.python.keras/eager": "ok",
+        **{
+            f"tf218/{api}/run_eagerly": "ok"
+            for api in ("keras", "tf.keras", "tf_keras", "tf.python.keras")
+        },
         "tf218/keras/graph": "unsupported",
         "tf218/tf.keras/graph": "unsupported",
     } == {name: record.outcome for name, record in found.items()}
