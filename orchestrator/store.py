@@ -20,7 +20,7 @@ import filelock
 
 from orchestrator.errors import InputError, StorageError, UsageError
 from orchestrator.model import codec, sound
-from orchestrator.model.plan import PLAN_SCHEMA, Plan
+from orchestrator.model.plan import PLAN_SCHEMA, ROUNDS_SCHEMA, AddedRounds, Plan
 from orchestrator.model.record import RECORD_SCHEMA, Record
 
 _AT_FDCWD = -100
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 SUMMARY = "summary.json"
+ADDED = "plan.d"  # rounds added while it is measured
 REPORTS = {  # format -> file, in a run folder or wherever a report goes
     "md": "report.md",
     "csv": "timings.csv",
@@ -200,9 +201,13 @@ class RunFolder:
         return folder
 
     def plan(self) -> Plan:
-        """The plan, validated; InputError names the field that contradicts another."""
+        """The plan with all rounds that were added to it, validated.
+
+        InputError names the field that contradicts another.
+        """
         raw = _read(self.plan_path)
         plan = codec.decode(raw, Plan, source=self.plan_path, schema=PLAN_SCHEMA)
+        plan = plan.grown(self._added(plan.run_id))
         problem = sound.plan_problem(plan)
         if problem is not None:
             raise InputError(
@@ -211,6 +216,30 @@ class RunFolder:
                 fix="Take it from a copy of the run, or start a new run.",
             )
         return plan
+
+    def add_rounds(self, added: AddedRounds) -> None:
+        """Append rounds to the plan; never rewritten, and read with it from then on."""
+        path = self.path / ADDED / f"{added.number:04}.json"
+        with storage_errors(path):
+            path.parent.mkdir(exist_ok=True)
+        if not write_once(path, codec.encode(added)):
+            raise UsageError(f"{path} exists already: another command added rounds to this run.")
+
+    def _added(self, run_id: str) -> list[AddedRounds]:
+        """What was added, in order; InputError for a gap in it, or for what is another run's."""
+        found = []
+        names = _listed(self.path / ADDED)
+        for number, name in enumerate(names, start=1):
+            path = self.path / ADDED / name
+            added = codec.decode(_read(path), AddedRounds, source=path, schema=ROUNDS_SCHEMA)
+            if (added.run_id, added.number, name) != (run_id, number, f"{number:04}.json"):
+                raise InputError(
+                    f"{path} is not part {number} of what was added to run {run_id}.",
+                    why="A file of plan.d/ was removed, renamed, or copied from another run.",
+                    fix="Take the folder from a copy of the run.",
+                )
+            found.append(added)
+        return found
 
     def records(self) -> list[Record]:
         """All records, of profiles and superseded ones too, in the order of their file names.
@@ -223,15 +252,7 @@ class RunFolder:
 
     def _record_files(self) -> list[Path]:
         folder = self.path / "records"
-        try:
-            with os.scandir(folder) as entries:
-                names = [entry.name for entry in entries]
-        except FileNotFoundError:  # copies may have dropped empty folders
-            return []
-        except OSError as error:
-            raise _unreadable(folder, error) from error
-        found = (name for name in names if name.endswith(".json") and not name.startswith("."))
-        return [folder / name for name in sorted(found)]
+        return [folder / name for name in _listed(folder)]
 
     def _record(self, path: Path, run_id: str, jobs: Mapping[str, Job]) -> Record:
         record = codec.decode(_read(path), Record, source=path, schema=RECORD_SCHEMA)
@@ -275,6 +296,18 @@ class RunFolder:
             yield
         finally:
             lock.release()
+
+
+def _listed(folder: Path) -> list[str]:
+    """The names of the JSON files in a folder, in order; none where it is not there."""
+    try:
+        with os.scandir(folder) as entries:
+            names = [entry.name for entry in entries]
+    except FileNotFoundError:  # copies may have dropped empty folders
+        return []
+    except OSError as error:
+        raise _unreadable(folder, error) from error
+    return sorted(name for name in names if name.endswith(".json") and not name.startswith("."))
 
 
 def _read(path: Path) -> bytes:

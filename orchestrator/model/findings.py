@@ -11,8 +11,10 @@ from orchestrator.model.result import Profile
 
 if TYPE_CHECKING:
     from orchestrator.model.advice import Advice
+    from orchestrator.model.comparability import Difference
     from orchestrator.model.comparison import Comparison
     from orchestrator.model.control import ChangedBlock
+    from orchestrator.model.noise import Noise
     from orchestrator.model.quantities import Quantities
     from orchestrator.model.reproducibility import Agreements
 
@@ -46,3 +48,5 @@ class Findings:
     changed: tuple[ChangedBlock, ...] = ()
     profiles: tuple[Profiled, ...] = ()
     broken: tuple[Broken, ...] = ()
+    differences: tuple[Difference, ...] = ()  # between runs and machines, none of them blocking
+    noise: tuple[Noise, ...] = ()  # the newest selftest of each machine that was used

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
 from orchestrator.model.cell import Arm, Case
 from orchestrator.model.names import Backend, Device, Mode, Variant
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 PLAN_SCHEMA: Final = "stackrace.plan/1"
+ROUNDS_SCHEMA: Final = "stackrace.rounds/1"
 PROFILE_TIMES: Final = 2  # what a timed job may take: a profiler slows down what it looks at
 PROFILE_ROUND: Final = 0  # of jobs that are profiled; rounds of timings count from 1
 
@@ -79,6 +83,30 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     slow_first_call_s: float = 3600.0  # instead of first_call_s, where GPU code is compiled in it
 
 
+class Goal(msgspec.Struct, frozen=True, kw_only=True):
+    """What decides how many rounds a run has, when their number was not given.
+
+    With both, whichever is reached first ends the run.
+    """
+
+    budget_s: float | None = None  # seconds of measuring
+    precision: float | None = None  # half-width of every interval, as a fraction: 0.02
+
+
+class AddedRounds(msgspec.Struct, frozen=True, kw_only=True):
+    """Blocks added to a plan while it is measured: `plan.d/0001.json`, append-only.
+
+    A round that was added may have the blocks of some cases only: those whose intervals are wide.
+    """
+
+    schema: Literal["stackrace.rounds/1"]
+    run_id: str
+    number: int  # of the file, from 1
+    created: str  # ISO 8601, UTC
+    blocks: tuple[Block, ...]
+    reason: str  # why these, in words
+
+
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """A run before it is measured. Written once; a resumed run reads it again."""
 
@@ -98,11 +126,20 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     blocks: tuple[Block, ...]
     workloads: tuple[PlannedWorkload, ...] = ()
     profiles: tuple[Job, ...] = ()  # profiled, not timed: after the rounds, one a cell, round 0
+    goal: Goal | None = None  # rounds may be added until it is reached
+    pin: tuple[int, ...] = ()  # cores that workers are bound to; none: as the host may
+    selftest: bool = False  # an environment against itself: what it shows is the machine
 
     @property
     def jobs(self) -> tuple[Job, ...]:
         """Every planned job that is timed, in order."""
         return tuple(job for block in self.blocks for job in block.jobs)
+
+    def grown(self, added: Iterable[AddedRounds]) -> Plan:
+        """The same plan with the blocks of these files, in order; `rounds` counts the last one."""
+        blocks = (*self.blocks, *(block for item in added for block in item.blocks))
+        rounds = max((block.round for block in blocks), default=self.rounds)
+        return msgspec.structs.replace(self, blocks=blocks, rounds=max(self.rounds, rounds))
 
     @property
     def profile_blocks(self) -> tuple[Block, ...]:

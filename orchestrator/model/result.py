@@ -31,11 +31,12 @@ class Phases(msgspec.Struct, frozen=True, kw_only=True, rename={"import_": "impo
 class Timing(msgspec.Struct, frozen=True, kw_only=True):
     """How `values_s` was taken.
 
-    `source`: `call` = one value a call; `whole` = one call over `batch` steps, divided by them.
+    `source`: `call` = one value a call; `whole` = one call over `batch` steps, divided by them;
+    `batch` = calls so short that the clock would matter: a value is `batch` calls, divided by them.
     `overhead_s`: measured cost of reading the clock and storing one value.
     """
 
-    source: Literal["call", "whole"]
+    source: Literal["call", "whole", "batch"]
     clock: str
     clock_resolution_s: float
     overhead_s: float

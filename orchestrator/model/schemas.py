@@ -11,7 +11,8 @@ import msgspec
 
 from orchestrator.model.coverage import COVERAGE_SCHEMA, Coverage
 from orchestrator.model.health import HEALTH_SCHEMA, Health
-from orchestrator.model.plan import PLAN_SCHEMA, Plan
+from orchestrator.model.noise import NOISE_SCHEMA, Noise
+from orchestrator.model.plan import PLAN_SCHEMA, ROUNDS_SCHEMA, AddedRounds, Plan
 from orchestrator.model.record import RECORD_SCHEMA, Record
 from orchestrator.model.request import REQUEST_SCHEMA, Request
 from orchestrator.model.result import RESULT_SCHEMA, Result
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 PUBLISHED: Mapping[str, type[msgspec.Struct]] = {
     PLAN_SCHEMA: Plan,
+    ROUNDS_SCHEMA: AddedRounds,
+    NOISE_SCHEMA: Noise,
     REQUEST_SCHEMA: Request,
     RESULT_SCHEMA: Result,
     RECORD_SCHEMA: Record,

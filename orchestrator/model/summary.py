@@ -7,9 +7,11 @@ from typing import Final, Literal
 import msgspec
 
 from orchestrator.model.advice import Advice
+from orchestrator.model.comparability import Difference
 from orchestrator.model.comparison import Comparison
 from orchestrator.model.control import ChangedBlock
 from orchestrator.model.findings import Broken, Profiled
+from orchestrator.model.noise import Noise
 from orchestrator.model.quantities import Quantities
 from orchestrator.model.reproducibility import Agreements
 
@@ -28,3 +30,5 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     changed: tuple[ChangedBlock, ...] = ()
     profiles: tuple[Profiled, ...] = ()
     broken: tuple[Broken, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    noise: tuple[Noise, ...] = ()

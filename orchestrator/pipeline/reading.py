@@ -303,6 +303,8 @@ def _write(
         changed=findings.changed,
         profiles=findings.profiles,
         broken=findings.broken,
+        differences=findings.differences,
+        noise=findings.noise,
     )
     files = []
     for name in dict.fromkeys(formats):
