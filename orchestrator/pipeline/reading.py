@@ -70,6 +70,11 @@ class Reading:
         )
 
     @property
+    def markdown(self) -> str:
+        """The report as a Markdown page."""
+        return markdown.render(self.frame, self.findings, self.context)
+
+    @property
     def exit_code(self) -> int:
         """0, or 3 when jobs failed or are missing."""
         jobs = self.comparison.jobs
@@ -310,13 +315,9 @@ def _write(
     for name in dict.fromkeys(formats):
         path = target / REPORTS[name]
         if name == "md":
-            write_report(path, _markdown(found).encode(), fix=fix)
+            write_report(path, found.markdown.encode(), fix=fix)
         else:
             export(found.frame, path, fix=fix)
         files.append(path)
     write_report(target / SUMMARY, codec.encode(summary), fix=fix)
     return (*files, target / SUMMARY)
-
-
-def _markdown(found: Reading) -> str:
-    return markdown.render(found.frame, found.findings, found.context)
