@@ -21,8 +21,11 @@ QUIET_S = 15.0
 class Progress(Protocol):
     """Something that counts finished work."""
 
+    def start(self, text: str) -> None:
+        """`text` says what begins now, and may take a while."""
+
     def advance(self, text: str) -> None:
-        """One more is done; `text` says what comes, or came, last."""
+        """One more is done; `text` says how it ended."""
 
 
 def data(text: str) -> None:
@@ -84,16 +87,24 @@ class _Lines:
         self._title = title
         self._total = total
         self._done = 0
-        self._began = self._said = time.monotonic()
+        self._began = time.monotonic()
+        self._said = self._began - QUIET_S  # the first line at once
+
+    def start(self, text: str) -> None:
+        now = time.monotonic()
+        if now - self._said < QUIET_S:
+            return
+        self._said = now
+        rest = ""
+        if self._done:
+            left = (now - self._began) / self._done * (self._total - self._done)
+            rest = f", about {max(1, round(left / 60))} min left"
+        talk(f"{self._title}: {self._done} of {self._total} done{rest}; now {text}")
 
     def advance(self, text: str) -> None:
         self._done += 1
-        finished = self._done == self._total
-        if finished or time.monotonic() - self._said >= QUIET_S:
-            self._said = time.monotonic()
-            left = (self._said - self._began) / self._done * (self._total - self._done)
-            rest = "" if finished else f"  about {max(1, round(left / 60))} min left"
-            talk(f"{self._title}: {self._done} of {self._total}{rest}  {text}")
+        if self._done == self._total:
+            talk(f"{self._title}: {self._done} of {self._total} done; last {text}")
 
 
 @contextmanager
@@ -118,13 +129,16 @@ def _bar(title: str, total: int) -> Iterator[Progress]:
             "{task.fields[note]}", table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
         ),
     )
-    # Drawn only when something ends: the host rests while a job measures.
+    # Drawn only when something begins or ends: the host rests while a job measures.
     with RichProgress(
         *columns, console=Console(stderr=True), auto_refresh=False, expand=True
     ) as rich:
         task = rich.add_task(title, total=total, note="")
 
         class Bar:
+            def start(self, text: str) -> None:
+                rich.update(task, note=text, refresh=True)
+
             def advance(self, text: str) -> None:
                 rich.update(task, advance=1, note=text, refresh=True)
 

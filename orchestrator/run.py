@@ -44,9 +44,10 @@ def work_through(
         first = attempts.next_attempt(block, records)
         while (attempt := attempts.next_attempt(block, records)) is not None:
             for job in block.jobs:
+                name = f"{job.arm.name}  {job.case}{' profiled' if job.is_profile else ''}"
+                progress.start(name)
                 record = measure(job, attempt=attempt)
                 folder.write(record)
                 records.setdefault(job.key, {})[attempt] = record
                 if attempt == first:  # a block that is redone counts once
-                    profiled = " profiled" if job.is_profile else ""
-                    progress.advance(f"{job.arm.name}  {job.case}{profiled}: {record.outcome}")
+                    progress.advance(f"{name}: {record.outcome}")

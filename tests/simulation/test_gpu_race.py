@@ -61,6 +61,9 @@ class Environment:
 class Silence:
     """Progress that nobody sees."""
 
+    def start(self, text: str) -> None:
+        """Nothing."""
+
     def advance(self, text: str) -> None:
         """Nothing."""
 

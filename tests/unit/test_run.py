@@ -24,6 +24,11 @@ class Count:
 
     def __init__(self) -> None:
         self.done = 0
+        self.started: list[str] = []
+
+    def start(self, text: str) -> None:
+        """Remember what begins."""
+        self.started.append(text)
 
     def advance(self, text: str) -> None:
         """Count one, and see that something is said."""

@@ -1,0 +1,31 @@
+"""What is said while something takes long."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orchestrator import log
+
+if TYPE_CHECKING:
+    import pytest
+
+
+def test_the_first_job_is_named_before_it_ends(capsys: pytest.CaptureFixture[str]) -> None:
+    """An import of TensorFlow takes ten seconds, and nobody should wonder."""
+    with log.progress("racing", 2) as progress:
+        progress.start("tf114/tf.keras/graph  small-small/numpy/fit")
+        assert capsys.readouterr().err == (
+            "racing: 0 of 2 done; now tf114/tf.keras/graph  small-small/numpy/fit\n"
+        )
+
+
+def test_a_line_now_and_then_and_one_at_the_end(capsys: pytest.CaptureFixture[str]) -> None:
+    """Jobs of milliseconds do not fill a log."""
+    with log.progress("racing", 3) as progress:
+        for name in "abc":
+            progress.start(name)
+            progress.advance(f"{name}: ok")
+    assert capsys.readouterr().err.splitlines() == [
+        "racing: 0 of 3 done; now a",
+        "racing: 3 of 3 done; last c: ok",
+    ]
