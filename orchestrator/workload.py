@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import difflib
 import hashlib
 import importlib.util
 import os
@@ -106,7 +107,7 @@ def _place(path: Path) -> Path:
         place = path.resolve(strict=True)
     except (OSError, RuntimeError) as error:
         raise UsageError(
-            f"There is no workload {path}.",
+            f"There is no workload {path}. {_beside(path)}".rstrip(),
             fix="`stackrace init` writes a commented one to begin with.",
         ) from error
     if place.is_dir():
@@ -121,6 +122,17 @@ def _place(path: Path) -> Path:
             f"{path} is no Python file.", fix=f"Name a .py file, or a folder with {ENTRY} in it."
         )
     return place
+
+
+def _beside(path: Path) -> str:
+    """What may have been meant: the nearest of the workloads in that folder; often empty."""
+    try:
+        there = sorted(path.parent.iterdir())
+    except OSError:
+        return ""
+    names = [item.name for item in there if item.suffix == ".py" or (item / ENTRY).is_file()]
+    close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.5)
+    return f"Did you mean {path.with_name(close[0])}?" if close else ""
 
 
 def _names(places: Sequence[Path]) -> list[str]:

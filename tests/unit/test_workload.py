@@ -292,3 +292,12 @@ def test_importing_reads_and_never_runs(tmp_path: Path) -> None:
     text = f"import tensorflow_of_another_machine\nopen({str(mark)!r}, 'w')\n{WHOLE}"
     assert "model" == workload.read([write(tmp_path / "model.py", text)])[0].name
     assert not mark.exists()
+
+
+def test_a_typo_gets_the_nearest_name(tmp_path: Path) -> None:
+    """A Python file or a folder of one; what is no workload, or far from it, is not told."""
+    for name in ("my_model.py", "other/workload.py", "notes.txt"):
+        write(tmp_path / name)
+    assert refused(tmp_path / "my_modle.py").what.endswith(f"Did you mean {tmp_path}/my_model.py?")
+    assert refused(tmp_path / "othr").what.endswith(f"Did you mean {tmp_path}/other?")
+    assert refused(tmp_path / "note.txt").what.endswith("note.txt.")
