@@ -13,7 +13,7 @@ from orchestrator.process import Companion
 from orchestrator.series import noise, steady
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from typing import Self
 
     import pandas as pd
@@ -44,16 +44,18 @@ FLOOR: Final = float(np.log(1.03))
 class Clock:
     """Times the work whenever it is asked to; in between its process sleeps.
 
-    Its only process lives as long as the run, so that it is the same one for every job.
+    Its only process lives as long as the run, so that it is the same one for every job. It works
+    on `cores`, where the workers are, or on any.
     """
 
-    def __init__(self, work: str = WORK) -> None:
+    def __init__(self, work: str = WORK, *, cores: Collection[int] = ()) -> None:
         self._work = work
+        self._cores = cores
         self._companion: Companion | None = None
 
     def __enter__(self) -> Self:
         with suppress(OSError):  # a run is not given up for want of a control
-            self._companion = Companion(self._work)
+            self._companion = Companion(self._work, cores=self._cores)
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -9,11 +9,15 @@ import platform
 import sys
 from contextlib import suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 
 from orchestrator.errors import PlatformError
 from orchestrator.model.record import Host, Load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 CPUINFO = Path("/proc/cpuinfo")
 CPUFREQ = Path("/sys/devices/system/cpu/cpu0/cpufreq")
@@ -47,10 +51,19 @@ def check_cpu(cpuinfo: Path = CPUINFO) -> None:
         )
 
 
-def facts(cpuinfo: Path = CPUINFO, cpufreq: Path = CPUFREQ, cpu_max: Path = CPU_MAX) -> Host:
-    """This machine. Its key `machine` covers CPU model, cores and memory, not its name."""
+def facts(
+    cpuinfo: Path = CPUINFO,
+    cpufreq: Path = CPUFREQ,
+    cpu_max: Path = CPU_MAX,
+    *,
+    pin: Sequence[int] = (),
+) -> Host:
+    """This machine. Its key `machine` covers CPU model, cores and memory, not its name.
+
+    `pin`: the cores that workers are bound to; `cores` counts what workers have.
+    """
     cpu = _cpu_field(cpuinfo, "model name") or platform.processor() or "unknown"
-    cores = min(len(os.sched_getaffinity(0)), _quota(cpu_max))
+    cores = min(len(pin) or len(os.sched_getaffinity(0)), _quota(cpu_max))
     memory = psutil.virtual_memory().total
     # Memory in whole GiB: a kernel update changes the exact figure.
     identity = f"{cpu}|{cores}|{round(memory / 2**30)}"
@@ -64,11 +77,12 @@ def facts(cpuinfo: Path = CPUINFO, cpufreq: Path = CPUFREQ, cpu_max: Path = CPU_
         governor=_line(cpufreq / "scaling_governor"),
         turbo=_turbo(cpufreq.parent.parent),
         facts={
+            **({"pin": list(pin)} if pin else {}),
             "threads": {
                 name: value
                 for name, value in sorted(os.environ.items())
                 if name.startswith(("OMP_", "KMP_", "MKL_", "OPENBLAS_", "TF_NUM_"))
-            }
+            },
         },
     )
 

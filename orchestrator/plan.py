@@ -60,11 +60,14 @@ def make(
     against: Mapping[tuple[str, Device], str] = MappingProxyType({}),
     workloads: Sequence[PlannedWorkload] = (),
     profile: bool = False,
+    pin: Sequence[int] = (),
+    selftest: bool = False,
 ) -> Plan:
     """Plan a run. The same seed gives the same order; without one, it is drawn and stored.
 
     `gpus`: UUIDs that GPU cases may use. `against`: why this machine cannot run an environment on
-    a device, by identifier and device. `profile`: every cell is profiled as well.
+    a device, by identifier and device. `profile`: every cell is profiled as well. `pin`: the cores
+    that workers are bound to. `selftest`: what the run shows is the machine.
     """
     moment = datetime.now(tz=UTC)
     drawn = random.SystemRandom()
@@ -98,6 +101,8 @@ def make(
         blocks=_blocks(selection, arms, make_job, seed=seed),
         workloads=tuple(workloads),
         profiles=_profiles(selection, arms, make_job) if profile else (),
+        pin=tuple(pin),
+        selftest=selftest,
     )
 
 

@@ -20,10 +20,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal
 from uuid import uuid4
 
+from orchestrator import kernel
 from orchestrator.model.record import Instant
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
 
     from orchestrator.model.plan import Limits
 
@@ -140,16 +141,18 @@ def run_worker(
     limits: Limits,
     in_first_call: Callable[[], bool],
     cwd: Path,
+    cores: Collection[int] = (),
 ) -> WorkerExit:
     """Run a worker under two limits: until `in_first_call()` turns false, and from then on.
 
-    While the worker measures, the host blocks in one system call.
+    `cores`: those that it is bound to; none: as the host is. While the worker measures, the host
+    blocks in one system call.
     """
     words = [os.fspath(word) for word in command]
-    start, kills = now(), _oom_kills()
+    start, kills = now(), kernel.oom_kills()
     with log.open("ab") as file:
         try:
-            child = _start(words, env=env, cwd=cwd, stdout=file, stderr=file)
+            child = _start(words, env=env, cwd=cwd, stdout=file, stderr=file, cores=cores)
         except OSError as error:
             problem = f"{words[0]} could not be started: {error.strerror}"
             return WorkerExit(start=start, end=now(), start_error=problem)
@@ -165,7 +168,7 @@ def run_worker(
         exit_code=code if code >= 0 else None,
         signal=-code if code < 0 else None,
         exceeded=exceeded,
-        oom_kills=_oom_kills() - kills,
+        oom_kills=kernel.oom_kills() - kills,
     )
 
 
@@ -175,10 +178,15 @@ class Companion:
     While nobody asks, it waits in a blocking read of its standard input, and costs nothing.
     """
 
-    def __init__(self, code: str) -> None:
-        """Start `code` in this interpreter, isolated. Raises OSError when that cannot be."""
+    def __init__(self, code: str, *, cores: Collection[int] = ()) -> None:
+        """Start `code` in this interpreter, isolated, on these cores or on any.
+
+        Raises OSError when that cannot be.
+        """
         words, pipe = [sys.executable, "-I", "-S", "-c", code], subprocess.PIPE
-        self._child = _start_tool(words, env={}, cwd=None, log=subprocess.DEVNULL, stdin=pipe)
+        self._child = _start_tool(
+            words, env={}, cwd=None, log=subprocess.DEVNULL, stdin=pipe, cores=cores
+        )
 
     def ask(self, line: bytes, *, timeout_s: float) -> bytes | None:
         """Its answer; None when it has none within that time, after which it has none ever."""
@@ -230,6 +238,7 @@ def _start_tool(
     cwd: Path | None,
     log: int | IO[bytes],
     stdin: int = subprocess.DEVNULL,
+    cores: Collection[int] = (),
 ) -> _Child:
     """Start a tool that does not outlive the host; a worker sees to that itself."""
     said, say = os.pipe()
@@ -243,6 +252,7 @@ def _start_tool(
                 stdout=subprocess.PIPE,
                 stderr=log,
                 descriptors=(say,),
+                cores=cores,
             )
         finally:
             os.close(say)
@@ -266,9 +276,10 @@ def _start(
     stderr: int | IO[bytes],
     stdin: int = subprocess.DEVNULL,
     descriptors: Sequence[int] = (),
+    cores: Collection[int] = (),
 ) -> _Child:
     mark = uuid4().hex
-    with _live_lock:
+    with _live_lock, kernel.bound(cores):
         if _stopping.is_set():
             raise InterruptedError(0, "stackrace is being stopped")
         child = _Child(
@@ -373,28 +384,3 @@ def _marked(mark: str) -> list[int]:
             if wanted in (folder / "environ").read_bytes().split(b"\0"):
                 found.append(int(folder.name))
     return found
-
-
-def _oom_kills() -> int:
-    """Processes killed for memory so far: in our own cgroup where it counts, else anywhere."""
-    for path, word in _oom_counters():
-        with suppress(OSError, ValueError):
-            for line in path.read_text(encoding="ascii").splitlines():
-                if line.startswith(f"{word} "):
-                    return int(line.split()[1])
-    return 0
-
-
-def _oom_counters() -> list[tuple[Path, str]]:
-    counters = [(Path("/proc/vmstat"), "oom_kill")]
-    with suppress(OSError, ValueError):
-        own = Path("/proc/self/cgroup").read_text(encoding="utf-8")
-        for line in own.splitlines():
-            number, controllers, path = line.split(":", maxsplit=2)
-            if number == "0":
-                file = Path(f"/sys/fs/cgroup{path}/memory.events")
-                counters.insert(0, (file, "oom_kill"))
-            elif "memory" in controllers.split(","):
-                file = Path(f"/sys/fs/cgroup/memory{path}/memory.oom_control")
-                counters.insert(0, (file, "oom_kill"))
-    return counters

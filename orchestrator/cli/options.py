@@ -93,6 +93,11 @@ _WHERE = (
         metavar="S",
         help="Wait so long for a GPU that another run holds [0].",
     ),
+    click.option(
+        "--pin",
+        metavar="CORES",
+        help="Bind workers to these cores, such as 0-3 or 0,2; the rest is left to the host.",
+    ),
     click.option("--memory", metavar="SIZE", help="Memory limit of a job's container, such as 8g."),
     click.option("--cpus", metavar="SET", help="CPU set of a job's container, such as 0-3."),
     click.option("--shm-size", metavar="SIZE", help="Shared memory of a job's container."),

@@ -21,7 +21,7 @@ from orchestrator.model.plan import Limits
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from orchestrator.config.file import ContainerTable
+    from orchestrator.config.file import ContainerTable, Settings
     from orchestrator.model.grid import Preset
     from orchestrator.model.names import Backend, Device
 
@@ -56,12 +56,14 @@ class Config:
     gpus: str = "auto"
     wait_lock_s: float = 0.0
     containers: ContainerOptions = field(default_factory=ContainerOptions)
+    pin: tuple[int, ...] = ()  # cores that workers are bound to; none: as the host may
     rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the user's tables
     presets: Mapping[str, Preset] = field(default_factory=dict)
     workloads: tuple[Path, ...] = ()  # files or folders of the user's own models
     packages: tuple[str, ...] = ()  # added to every environment: `pandas`, `scipy<1.5`
     same_weights: bool = False
     profile: bool = False
+    selftest: bool = False  # an environment against itself: what it shows is the machine
     file: Path = Path(FILE)
 
 
@@ -116,6 +118,7 @@ def load(
         gpus=first(flags.gpus, table.gpus) or "auto",
         wait_lock_s=values.waiting(first(flags.wait_lock, table.wait_lock)),
         containers=_containers(flags, settings.container),
+        pin=_pin(flags, settings),
         rows=settings.environments,
         presets=settings.presets,
         workloads=tuple(
@@ -135,12 +138,25 @@ def cache_folder(variables: Mapping[str, str] = os.environ) -> Path:
     return values.folder(named or platformdirs.user_cache_path("stackrace"), "cache").absolute()
 
 
+def _pin(flags: Flags, settings: Settings) -> tuple[int, ...]:
+    """The cores that workers are bound to, in containers too."""
+    pin = first(flags.pin, settings.run.pin)
+    if pin is None:
+        return ()
+    if first(flags.cpus, settings.container.cpus) is not None:
+        raise UsageError(
+            "pin and cpus both say on which cores containers run.",
+            fix="Leave out cpus: pin holds for containers as well, and is kept in the run's plan.",
+        )
+    return values.parse_cores(pin, "pin")
+
+
 def _containers(flags: Flags, table: ContainerTable) -> ContainerOptions:
     memory = first(flags.memory, table.memory)
     shm_size = first(flags.shm_size, table.shm_size)
     cpus = first(flags.cpus, table.cpus)
-    if cpus is not None and not values.is_cpu_set(cpus):
-        raise UsageError(f"cpus {cpus!r} is not a CPU set.", fix="Write it as 0-3 or 0,2,4.")
+    if cpus is not None:
+        values.parse_cores(cpus, "cpus")
     return ContainerOptions(
         memory_bytes=None if memory is None else values.parse_size(memory, "memory"),
         cpus=cpus,

@@ -34,6 +34,7 @@ class RunTable(
     device: str | None = None
     gpus: str | None = None
     wait_lock: float | None = None
+    pin: str | None = None  # 0-3,8
     workload: str | tuple[str, ...] = ()
     with_: str | tuple[str, ...] = msgspec.field(default=(), name="with")
     same_weights: bool = False

@@ -34,6 +34,7 @@ class Flags:
     cpus: str | None = None
     shm_size: str | None = None
     wait_lock: float | None = None
+    pin: str | None = None  # 0-3,8
     workloads: tuple[Path, ...] = ()
     packages: tuple[str, ...] = ()
     same_weights: bool = False

@@ -53,12 +53,14 @@ def parse_size(text: str, what: str) -> int:
     return int(found[1]) << (10 * power)
 
 
-def is_cpu_set(text: str) -> bool:
-    """Whether it is written as Docker writes CPU sets: `0-3,8`."""
-    if re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*", text) is None:
-        return False
-    ranges = [[int(number) for number in part.split("-")] for part in text.split(",")]
-    return all(ends[0] <= ends[-1] for ends in ranges)
+def parse_cores(text: str, what: str) -> tuple[int, ...]:
+    """Cores, written as Docker and taskset write them: `0-3,8`; in order, each once."""
+    ranges: list[list[int]] = []
+    if re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", text) is not None:
+        ranges = [[int(number) for number in part.split("-")] for part in text.split(",")]
+    if not ranges or any(ends[0] > ends[-1] for ends in ranges):
+        raise UsageError(f"{what} {text!r} is not a CPU set.", fix="Write it as 0-3 or 0,2,4.")
+    return tuple(sorted({core for ends in ranges for core in range(ends[0], ends[-1] + 1)}))
 
 
 def waiting(value: float | None) -> float:

@@ -44,6 +44,7 @@ def prepare(
                 guest=guest,
                 gpus=options.gpus,
                 cuda_caches=options.cache / cache.CUDA,
+                cores=options.cores,
             )
             for item in wanted
             if item.backend == "existing"
@@ -106,6 +107,7 @@ def _venvs(
             variables=job.row.variables,
             gpus=options.gpus,
             cuda_cache=options.cache / cache.CUDA / job.slot.name,
+            cores=options.cores,
         )
         for identifier, job in jobs.items()
     ]

@@ -48,6 +48,7 @@ class ExistingEnvironment:
     variables: Mapping[str, str] = field(default_factory=dict)
     gpus: tuple[str, ...] = ()  # UUIDs that jobs on a GPU get
     cuda_cache: Path | None = None  # where code that is compiled for a GPU is kept
+    cores: tuple[int, ...] = ()  # that workers are bound to; none: as the host is
 
     @property
     def backend(self) -> Backend:
@@ -87,6 +88,7 @@ class ExistingEnvironment:
             log=log,
             limits=limits,
             beat=beat,
+            cores=self.cores,
         )
 
 
@@ -97,6 +99,7 @@ def environment(
     guest: Path,
     gpus: tuple[str, ...] = (),
     cuda_caches: Path | None = None,
+    cores: tuple[int, ...] = (),
 ) -> ExistingEnvironment:
     """The environment that a described row stands for. `cuda_caches`: the folder for its own."""
     digest = described.digest(row)
@@ -110,6 +113,7 @@ def environment(
         variables=row.variables,
         gpus=gpus,
         cuda_cache=None if cuda_caches is None else cuda_caches / cache,
+        cores=cores,
     )
 
 

@@ -31,7 +31,8 @@ class Options:
     """Where environments are kept, from what they are made, and what they may use.
 
     `cache`: stackrace's cache folder. `interpreters`: paths by version, from the user's settings.
-    `gpus`: UUIDs of the GPUs that jobs of GPU cases get.
+    `gpus`: UUIDs of the GPUs that jobs of GPU cases get. `cores`: those that workers outside
+    containers are bound to; a container's are in `containers.cpus`.
     """
 
     cache: Path
@@ -39,4 +40,5 @@ class Options:
     locks: Path = locks.LOCKS
     free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
     gpus: tuple[str, ...] = ()
+    cores: tuple[int, ...] = ()
     containers: ContainerOptions = field(default_factory=ContainerOptions)

@@ -36,6 +36,7 @@ class VenvEnvironment:
     variables: Mapping[str, str] = field(default_factory=dict)
     gpus: tuple[str, ...] = ()
     cuda_cache: Path | None = None
+    cores: tuple[int, ...] = ()  # that workers are bound to; none: as the host is
 
     @property
     def backend(self) -> Backend:
@@ -75,6 +76,7 @@ class VenvEnvironment:
             log=log,
             limits=limits,
             beat=beat,
+            cores=self.cores,
         )
         return replace(ended, mend=f"Delete {self.folder}: it is then made again.")
 

@@ -18,7 +18,7 @@ from orchestrator.process import run_worker, tail
 from orchestrator.store import NAME_CACHE, storage_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from orchestrator.model.execution import Beat
     from orchestrator.model.plan import Limits
@@ -38,10 +38,12 @@ def run(
     log: Path,
     limits: Limits,
     beat: Beat,
+    cores: Collection[int] = (),
 ) -> Execution:
     """Run the guest once in the empty folder `work`, its output in `log`.
 
-    `variables` are added to what every worker gets, and win. The folder keeps request.json and
+    `variables` are added to what every worker gets, and win. `cores`: those that it is bound to;
+    none: as the host is. The folder keeps request.json and
     result.json; the worker's home in it is deleted.
     """
     asked, answer, home = work / "request.json", work / "result.json", work / "home"
@@ -66,6 +68,7 @@ def run(
             limits=limits,
             in_first_call=in_first_call,
             cwd=work,
+            cores=cores,
         )
     finally:
         shutil.rmtree(home, ignore_errors=True)

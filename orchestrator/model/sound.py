@@ -82,6 +82,8 @@ def _in_head(plan: Plan) -> Iterator[str]:
         seconds = getattr(plan.limits, field)
         if not (math.isfinite(seconds) and seconds > 0):
             yield f"limits.{field} is {seconds}"
+    if min(plan.pin, default=0) < 0:
+        yield f"pin is {list(plan.pin)}"
     if not is_name(plan.run_id):
         yield f"run_id {plan.run_id!r} is not a name"
     for field in ("environments", "cases", "blocks"):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from orchestrator import containers, control, host, interrupt, log, process, record, run
+from orchestrator import containers, control, host, interrupt, kernel, log, process, record, run
 from orchestrator.engines import local
 from orchestrator.errors import InterruptedRunError, StackraceError
 from orchestrator.model import attempts, phrases
@@ -52,7 +52,7 @@ def measure(
     preparing_s: float,
 ) -> int:
     """Measure what the run lacks, then report on it. Returns the exit code."""
-    machine = health.with_gpus(host.facts(), planned.gpus)
+    machine = health.with_gpus(host.facts(pin=planned.pin), planned.gpus)
     away = _away(planned)
     loads: list[float] = []
 
@@ -94,7 +94,12 @@ def measure(
             "load is this machine's, not that one's."
         )
     _warn_of_load([host.load().load_1m], machine.cores, "is")
-    with folder.claimed(), control.Clock() as clock, _resumable(folder, planned, hints):
+    with (
+        folder.claimed(),
+        control.Clock(cores=planned.pin) as clock,
+        kernel.kept_off(planned.pin),
+        _resumable(folder, planned, hints),
+    ):
         records = attempts.by_key(folder.records())
         jobs = sum(len(block.jobs) for block in run.missing_blocks(planned, records))
         with log.progress("racing", jobs) as progress:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from orchestrator import environments, guest, host, log, matrix
+from orchestrator import environments, guest, host, kernel, log, matrix
 from orchestrator.config import Source
 from orchestrator.environments import interpreters
 from orchestrator.environments.options import Options, Wanted
@@ -74,7 +74,10 @@ def options(settings: Config, gpus: Sequence[str] = ()) -> Options:
         cache=settings.cache,
         interpreters=settings.interpreters,
         gpus=tuple(gpus),
-        containers=settings.containers,
+        cores=settings.pin,
+        containers=dataclasses.replace(settings.containers, cpus=kernel.text(settings.pin))
+        if settings.pin
+        else settings.containers,
     )
 
 

@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import time
 from typing import TYPE_CHECKING
 
-from orchestrator import config, grid, guest, host, log, matrix, pairs, plan, run, workload
+from orchestrator import (
+    config,
+    containers,
+    grid,
+    guest,
+    host,
+    kernel,
+    log,
+    matrix,
+    pairs,
+    plan,
+    run,
+    workload,
+)
 from orchestrator.environments import interpreters, locks
 from orchestrator.errors import EnvironmentFailedError, UsageError
 from orchestrator.model import attempts, phrases
@@ -16,13 +30,14 @@ from orchestrator.report import words
 from orchestrator.store import RunFolder, storage_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
     from pathlib import Path
 
     from orchestrator.environments.options import Wanted
     from orchestrator.model.execution import Environment
     from orchestrator.model.grid import Grid, Selection
     from orchestrator.model.matrix import Row
+    from orchestrator.model.names import Backend
     from orchestrator.model.plan import Plan
 
 __all__ = ["Hints", "lock", "race", "resume"]
@@ -37,6 +52,7 @@ def race(settings: config.Config, hints: Hints) -> int:
     workloads = workload.read(settings.workloads, without=settings.results)
     zipapp = guest.build(settings.cache / "guest")
     entered = preparing.wanted(settings, settings.environments, zipapp)
+    _check_pin(settings.pin, {item.backend for item in entered})
     rows = [item.row for item in entered]
     chosen = grid.fitted(preset, rows)
     choice = devices.choose(entered, settings)
@@ -77,6 +93,8 @@ def race(settings: config.Config, hints: Hints) -> int:
         against=choice.against,
         workloads=[item.planned for item in workloads],
         profile=settings.profile,
+        pin=settings.pin,
+        selftest=settings.selftest,
     )
     with devices.held(choice.uuids, settings):
         folder = RunFolder.create(settings.results, planned, workloads)
@@ -88,6 +106,8 @@ def resume(path: Path, settings: config.Config, hints: Hints) -> int:
     host.check_cpu()
     folder = RunFolder.open(path)
     planned = folder.plan()
+    _check_pin(planned.pin, {item.backend for item in planned.environments})
+    settings = dataclasses.replace(settings, pin=planned.pin)
     zipapp = guest.build(settings.cache / "guest")
     if zipapp.digest != planned.guest_digest:
         raise UsageError(
@@ -160,6 +180,18 @@ def _warn_of_pythons(entered: Sequence[Wanted]) -> None:
     told = pairs.advice([item.row for item in entered], matrix.load(), given=given)
     if told is not None:
         log.warn(told)
+
+
+def _check_pin(pin: Sequence[int], backends: Collection[Backend]) -> None:
+    """UsageError where workers cannot be bound to these cores."""
+    if not pin:
+        return
+    kernel.check(pin)
+    if "container" in backends and (away := containers.elsewhere()):
+        raise UsageError(
+            f"--pin names cores of this machine, and Docker Engine at {away} is on another.",
+            fix="Name cores of that one with --cpus.",
+        )
 
 
 def _check_workloads(folder: RunFolder, planned: Plan) -> None:
