@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import pandas as pd
     from numpy.typing import NDArray
 
 NO_HOST = -1
-# What tells which way through its framework a process took.
-PATHS: Final = ("executed_as", "training_loop", "data_adapter", "kernel", "retraces")
+# What tells which way through its framework a process took: columns, and what people call them.
+PATHS: Final[Mapping[str, str]] = {
+    "executed_as": "ran as",
+    "training_loop": "training loop",
+    "data_adapter": "data adapter",
+    "kernel": "kernel",
+    "retraces": "retraces",
+}
 
 
 class Key(NamedTuple):

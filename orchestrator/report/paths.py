@@ -8,20 +8,13 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
+from orchestrator.paired.cells import PATHS
 from orchestrator.report import words
 from orchestrator.report.marks import grid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
-# Columns of the merged table, and what they are called here.
-ASPECTS: Final[Mapping[str, str]] = {
-    "executed_as": "ran as",
-    "training_loop": "training loop",
-    "data_adapter": "data adapter",
-    "kernel": "kernel",
-    "retraces": "retraces",
-}
 # More cases of one path than this are counted.
 _NAMED: Final = 3
 Path = tuple[str, ...]
@@ -34,10 +27,10 @@ def section(frame: pd.DataFrame) -> Iterator[str]:
         return
     columns = [
         place
-        for place in range(len(ASPECTS))
+        for place in range(len(PATHS))
         if any(path[place] for arms in found for path in arms.values())
     ]
-    names = list(ASPECTS.values())
+    names = list(PATHS.values())
     yield "## Which path ran"
     yield (
         "What the version chose to do with the same request: this, more than the number of the "
@@ -67,7 +60,7 @@ def differing(frame: pd.DataFrame) -> dict[_Arms, list[str]]:
     by_case: dict[str, _Arms] = {}
     for (case, arm), members in ok.groupby(["case", "arm"], sort=False):
         by_case.setdefault(str(case), _Arms())[str(arm)] = tuple(
-            _way(members[aspect].tolist()) for aspect in ASPECTS
+            _way(members[aspect].tolist()) for aspect in PATHS
         )
     found: dict[_Arms, list[str]] = {}
     for case, arms in by_case.items():

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from orchestrator.verdict.contrasts import Pairing
 
 # What is short enough for a note below a table.
-_NOTED: Final = {"executed_as": "ran as", "kernel": "kernel", "retraces": "retraces"}
+_NOTED: Final = ("executed_as", "kernel", "retraces")
 
 
 def differing(cells: Cells, pair: Pairing, paired: NDArray[np.bool_]) -> dict[str, tuple[str, str]]:
@@ -38,9 +38,9 @@ def notes(cells: Cells, pair: Pairing, differing: Mapping[str, tuple[str, str]])
     Two modes are executed differently by definition, which needs no note.
     """
     modes = {cells.keys[cell].mode for cell in (pair.candidate, pair.reference)}
-    for aspect, word in _NOTED.items():
+    for aspect in _NOTED:
         if aspect in differing and not (aspect == "executed_as" and len(modes) > 1):
-            yield f"{word} {' / '.join(differing[aspect])}"
+            yield f"{PATHS[aspect]} {' / '.join(differing[aspect])}"
 
 
 def _way(values: NDArray[np.object_]) -> str:
