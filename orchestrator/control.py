@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     import pandas as pd
     from numpy.typing import NDArray
 
-# 20 ms of integers in an interpreter that does nothing else. The fastest of its pieces counts: what
-# only interrupts it passes by, what slows the processor down slows every piece.
+# 6 ms of integers in an interpreter that does nothing else. The fastest of its pieces counts: what
+# only interrupts it passes by, what slows the processor down slows every piece. Many short pieces
+# vary less than a few long ones of as much work. What is told is the time of 20,000 numbers.
 WORK: Final = """
 import sys
 from time import perf_counter
@@ -28,12 +29,12 @@ from time import perf_counter
 def piece():
     start = perf_counter()
     total = 0
-    for number in range(20000):
+    for number in range(5000):
         total = (total * 31 + number) & 0xFFFFFF
     return perf_counter() - start
 
 for _ in iter(sys.stdin.readline, ""):
-    print(repr(min(piece() for _ in range(10))), flush=True)
+    print(repr(4 * min(piece() for _ in range(20))), flush=True)
 """
 PATIENCE_S: Final = 10.0
 # A block is told when it is beyond both: deviations of the readings, and a fraction of the time.

@@ -156,15 +156,15 @@ def run_worker(
         except OSError as error:
             problem = f"{words[0]} could not be started: {error.strerror}"
             return WorkerExit(start=start, end=now(), start_error=problem)
-        exceeded: Literal["first_call", "job"] | None = None
         try:
             exceeded = _watch(child, limits=limits, in_first_call=in_first_call)
+            end = now()  # to look for what it left behind is no part of its life
         finally:
             _end(child)
     code = child.process.returncode
     return WorkerExit(
         start=start,
-        end=now(),
+        end=end if exceeded is None else now(),
         exit_code=code if code >= 0 else None,
         signal=-code if code < 0 else None,
         exceeded=exceeded,
@@ -370,17 +370,24 @@ def _signal(child: _Child, number: int) -> None:
     """Signal the child's group, and what left the group but still carries the child's mark."""
     with suppress(ProcessLookupError):
         os.killpg(child.process.pid, number)
-    for pid in _marked(child.mark):
+    for pid in _marked(child):
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
 
 
-def _marked(mark: str) -> list[int]:
-    """Processes that inherited the mark, orphans too; none where /proc does not show it."""
-    wanted = f"{MARK}={mark}".encode()
+def _marked(child: _Child) -> list[int]:
+    """Processes that inherited the mark, orphans too; none where /proc does not show it.
+
+    What the child started has a higher number than it, unless numbers began again at the bottom:
+    to look at every process would take longer than all else between two jobs.
+    """
+    wanted, own = f"{MARK}={child.mark}".encode(), child.process.pid
     found = []
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            if wanted in (folder / "environ").read_bytes().split(b"\0"):
-                found.append(int(folder.name))
+    with suppress(OSError):
+        newest = int(Path("/proc/loadavg").read_bytes().split()[-1])
+        for pid in map(int, filter(str.isdigit, os.listdir("/proc"))):  # noqa: PTH208
+            if pid >= own or newest < own:
+                with suppress(OSError):
+                    if wanted in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
+                        found.append(pid)
     return found

@@ -81,15 +81,19 @@ def _temporary(path: Path, *, fix: str = NAME_RESULTS) -> Iterator[Path]:
             temporary.unlink(missing_ok=True)
 
 
-def write_once(path: Path, raw: bytes, *, fix: str = NAME_RESULTS) -> bool:
-    """Write a file that is never rewritten; false when it already exists."""
+def write_once(path: Path, raw: bytes, *, fix: str = NAME_RESULTS, named: bool = True) -> bool:
+    """Write a file that is never rewritten; false when it already exists.
+
+    What it holds is on the disk before it has its name. `named`: that name is there as well when
+    this returns, so that a power cut does not take the file away.
+    """
     with _temporary(path, fix=fix) as temporary:
         with temporary.open("wb") as file:
             file.write(raw)
             file.flush()
             os.fsync(file.fileno())
         written = _link(temporary, path)
-        if written:
+        if written and named:
             _sync_folder(path.parent)
     return written
 
@@ -269,8 +273,12 @@ class RunFolder:
         return record
 
     def write(self, record: Record) -> bool:
-        """Store a record for good; false when another writer was first."""
-        return write_once(self.record_path(record.key, record.attempt), codec.encode(record))
+        """Store a record for good; false when another writer was first.
+
+        One that a power cut takes away is measured again: not worth a wait before every job.
+        """
+        path = self.record_path(record.key, record.attempt)
+        return write_once(path, codec.encode(record), named=False)
 
     @contextmanager
     def claimed(self) -> Iterator[None]:
@@ -295,6 +303,8 @@ class RunFolder:
         try:
             yield
         finally:
+            with suppress(OSError):  # somebody put a file there, or it was never made
+                (self.path / "work").rmdir()
             lock.release()
 
 

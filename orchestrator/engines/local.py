@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
@@ -118,8 +117,6 @@ def execute(
         return execution
     finally:
         shutil.rmtree(work, ignore_errors=True)
-        with suppress(OSError):
-            work.parent.rmdir()
 
 
 def _workload(job: Job, plan: Plan, folder: RunFolder) -> str:

@@ -7,7 +7,6 @@ import os
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 from uuid import uuid4
@@ -15,7 +14,7 @@ from uuid import uuid4
 import msgspec
 
 from orchestrator.environments import context, reaping
-from orchestrator.environments.variables import ALLOWED, CUDA_CACHE, gpu_variables
+from orchestrator.environments.variables import CUDA_CACHE, allowed, gpu_variables, matching
 from orchestrator.errors import EnvironmentFailedError
 from orchestrator.model import codec
 from orchestrator.model.container import (
@@ -52,13 +51,15 @@ PATIENCE_S = 60.0
 _AFTER_FIRST_CALL = "warmup"
 
 # Of the host's own disk and devices: inside, these would name something else or nothing.
-HOST_ONLY = (
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "TMPDIR",
-    "SSL_CERT_*",
-    "CUDA_VISIBLE_DEVICES",
-    "CUDA_CACHE_*",
+HOST_ONLY = matching(
+    (
+        "PATH",
+        "LD_LIBRARY_PATH",
+        "TMPDIR",
+        "SSL_CERT_*",
+        "CUDA_VISIBLE_DEVICES",
+        "CUDA_CACHE_*",
+    )
 )
 
 # Exit codes of the engine and of its init, not of the worker.
@@ -320,12 +321,7 @@ def _inside(request: Request) -> Request:
 
 def worker_variables(user: Mapping[str, str], *, device: Device) -> dict[str, str]:
     """What a worker in a container gets of the user's variables, and what instead of them."""
-    kept = {
-        name: value
-        for name, value in user.items()
-        if any(fnmatchcase(name, pattern) for pattern in ALLOWED)
-        and not any(fnmatchcase(name, pattern) for pattern in HOST_ONLY)
-    }
+    kept = {name: value for name, value in allowed(user).items() if not HOST_ONLY.match(name)}
     kept |= {
         "HOME": f"{OUT}/home",
         "KERAS_HOME": f"{OUT}/home/.keras",

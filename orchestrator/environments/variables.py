@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from fnmatch import fnmatchcase
+import re
+from fnmatch import translate
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,17 +53,25 @@ ALLOWED = (
 )
 
 
+def matching(patterns: Iterable[str]) -> re.Pattern[str]:
+    """What matches any of these globs: a hundred names by fifty globs take 3 ms otherwise."""
+    return re.compile("|".join(map(translate, patterns)))
+
+
+_ALLOWED = matching(ALLOWED)
+
+
+def allowed(user: Mapping[str, str]) -> dict[str, str]:
+    """Those of the user's variables that every worker gets."""
+    return {name: value for name, value in user.items() if _ALLOWED.match(name)}
+
+
 def worker_variables(user: Mapping[str, str], *, home: Path, device: Device) -> dict[str, str]:
     """What a worker gets of the user's variables, and what it gets instead of them.
 
     `home` is the job's own folder: a keras.json in the user's would change backend and float type.
     """
-    kept = {
-        name: value
-        for name, value in user.items()
-        if any(fnmatchcase(name, pattern) for pattern in ALLOWED)
-    }
-    kept |= {
+    kept = allowed(user) | {
         "HOME": str(home),
         "KERAS_HOME": str(home / ".keras"),
         "PYTHONHASHSEED": "0",

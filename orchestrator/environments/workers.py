@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -43,8 +42,7 @@ def run(
     """Run the guest once in the empty folder `work`, its output in `log`.
 
     `variables` are added to what every worker gets, and win. `cores`: those that it is bound to;
-    none: as the host is. The folder keeps request.json and
-    result.json; the worker's home in it is deleted.
+    none: as the host is. The caller removes the folder: request, result and the worker's home.
     """
     asked, answer, home = work / "request.json", work / "result.json", work / "home"
     phases = Path(request.phase_path)
@@ -59,19 +57,16 @@ def run(
         return _AFTER_FIRST_CALL not in _lines(phases)
 
     asked.write_bytes(codec.encode(msgspec.structs.replace(request, parent_pid=os.getpid())))
-    try:
-        ended = run_worker(
-            # -s and not -I, which would ignore PYTHONHASHSEED.
-            [python, "-s", guest, asked, answer],
-            env={**worker_variables(os.environ, home=home, device=request.device), **variables},
-            log=log,
-            limits=limits,
-            in_first_call=in_first_call,
-            cwd=work,
-            cores=cores,
-        )
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
+    ended = run_worker(
+        # -s and not -I, which would ignore PYTHONHASHSEED.
+        [python, "-s", guest, asked, answer],
+        env={**worker_variables(os.environ, home=home, device=request.device), **variables},
+        log=log,
+        limits=limits,
+        in_first_call=in_first_call,
+        cwd=work,
+        cores=cores,
+    )
     entered = _lines(phases)
     return Execution(
         start=ended.start,

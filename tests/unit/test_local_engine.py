@@ -130,7 +130,7 @@ def test_work_folder_is_removed(tmp_path: Path) -> None:
     """Nothing of a job's work is left in the run folder."""
     fake = Fake()
     execute(tmp_path, fake)
-    assert not fake.worked_in[0].parent.exists()
+    assert not fake.worked_in[0].exists()
 
 
 def test_no_room_for_the_result_is_no_crash(tmp_path: Path) -> None:
