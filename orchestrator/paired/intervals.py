@@ -1,4 +1,4 @@
-"""The statistics: paired t intervals on log ratios, corrected over a family of comparisons."""
+"""The statistics of one comparison: paired t intervals on log ratios."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import numpy as np
 from scipy import stats
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float64]
@@ -46,7 +44,7 @@ def estimate(log_ratios: Floats, *, alpha: float) -> Estimates:
     freedom = np.maximum(pairs - 1, 1)
     squares = np.where(valid, (filled - mean[:, None]) ** 2, 0.0).sum(axis=1)
     error = np.sqrt(squares / freedom / np.maximum(pairs, 1))
-    half = stats.t.ppf(1 - alpha / 2, freedom) * error
+    half = half_widths(error, pairs, alpha=alpha)
     flat = error == 0
     distance = np.abs(mean) / np.where(flat, 1.0, error)
     p = np.where(flat, np.where(mean == 0, 1.0, 0.0), 2 * stats.t.sf(distance, freedom))
@@ -64,15 +62,10 @@ def estimate(log_ratios: Floats, *, alpha: float) -> Estimates:
     )
 
 
-def corrected(p: Floats, families: Sequence[str], tested: NDArray[np.bool_]) -> Floats:
-    """Benjamini-Hochberg within each family, over the contrasts that are tested; NaN elsewhere."""
-    q = np.full(len(p), np.nan)
-    names = np.array(families, dtype=object)
-    for family in dict.fromkeys(families):
-        members = tested & (names == family)
-        if members.any():
-            q[members] = stats.false_discovery_control(p[members], method="bh")
-    return q
+def half_widths(standard_error: Floats, pairs: NDArray[np.int64], *, alpha: float) -> Floats:
+    """Half of each two-sided 1 - alpha interval, of the log ratio: Student's."""
+    reach: Floats = stats.t.ppf(1 - alpha / 2, np.maximum(pairs - 1, 1))
+    return reach * standard_error
 
 
 def detectable(
