@@ -9,7 +9,7 @@ from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from orchestrator import host, log, store
+from orchestrator import kernel, log
 from orchestrator.errors import InterruptedRunError, StackraceError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def main() -> NoReturn:
 def run(words: Sequence[str]) -> int:
     """Run one command line; returns the exit code, printed when it is not 0."""
     try:
-        host.check_system()  # before anything that exists on Linux only is imported
+        kernel.check_system()  # before anything that exists on Linux only is imported
     except StackraceError as error:
         log.fail(error)
         return error.exit_code
@@ -54,6 +54,8 @@ def _told(words: Sequence[str]) -> int:
         log.fail(error)
         code = error.exit_code
     except OSError as error:
+        from orchestrator import store
+
         if error.errno not in store.DISK_FULL:
             return _fault()
         full = store.full_disk(error.filename or "a file")
@@ -68,12 +70,14 @@ def _told(words: Sequence[str]) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    from orchestrator import cli, interrupt, process
+    from orchestrator import cli, interrupt
 
     try:
         interrupt.follow_parent()
         return cli.main(words)
     except interrupt.Stopped as stop:
+        from orchestrator import process
+
         process.stop_all()
         raise InterruptedRunError(f"Stopped ({stop}).", exit_code=stop.exit_code) from stop
 

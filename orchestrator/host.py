@@ -22,22 +22,6 @@ if TYPE_CHECKING:
 CPUINFO = Path("/proc/cpuinfo")
 CPUFREQ = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
-ELSEWHERE = (
-    "Work on such a machine: over ssh, in a Linux virtual machine, or in a linux/amd64 container "
-    "on an x86-64 host."
-)
-
-
-def check_system(system: str | None = None, machine: str | None = None) -> None:
-    """PlatformError unless this is Linux on x86-64."""
-    system = system or platform.system()
-    machine = machine or platform.machine()
-    if (system, machine) != ("Linux", "x86_64"):
-        raise PlatformError(
-            f"stackrace measures on Linux x86-64; this is {system} {machine}.",
-            why="The TensorFlow releases that it compares have no wheels for anything else.",
-            fix=ELSEWHERE,
-        )
 
 
 def check_cpu(cpuinfo: Path = CPUINFO) -> None:
@@ -47,7 +31,7 @@ def check_cpu(cpuinfo: Path = CPUINFO) -> None:
         raise PlatformError(
             "This CPU has no AVX instructions.",
             why="TensorFlow wheels since 1.6 need them; x86 emulation often hides them.",
-            fix=ELSEWHERE,
+            fix=kernel.ELSEWHERE,
         )
 
 

@@ -1,19 +1,36 @@
-"""What Linux grants and takes: the cores that processes may use, and kills for want of memory."""
+"""Whether this is Linux, and what it grants and takes: cores, and kills for want of memory."""
 
 from __future__ import annotations
 
 import errno
 import os
+import platform
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator.errors import UsageError
+from orchestrator.errors import PlatformError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator
 
 TASKS = Path("/proc/self/task")
+ELSEWHERE = (
+    "Work on such a machine: over ssh, in a Linux virtual machine, or in a linux/amd64 container "
+    "on an x86-64 host."
+)
+
+
+def check_system(system: str | None = None, machine: str | None = None) -> None:
+    """PlatformError unless this is Linux on x86-64."""
+    system = system or platform.system()
+    machine = machine or platform.machine()
+    if (system, machine) != ("Linux", "x86_64"):
+        raise PlatformError(
+            f"stackrace measures on Linux x86-64; this is {system} {machine}.",
+            why="The TensorFlow releases that it compares have no wheels for anything else.",
+            fix=ELSEWHERE,
+        )
 
 
 def allowed() -> tuple[int, ...]:

@@ -16,8 +16,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import filelock
-
 from orchestrator.errors import InputError, StorageError, UsageError
 from orchestrator.model import codec, sound
 from orchestrator.model.plan import PLAN_SCHEMA, ROUNDS_SCHEMA, AddedRounds, Plan
@@ -286,6 +284,8 @@ class RunFolder:
 
         What a killed command left half done is cleared away.
         """
+        import filelock  # noqa: PLC0415 - it takes 20 ms, and most commands claim nothing
+
         lock = filelock.FileLock(self.path / ".lock", timeout=0)
         try:
             with storage_errors(self.path):

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import click
 
-from orchestrator import log, store
-from orchestrator.config.file import FILE
+from orchestrator import log
 from orchestrator.errors import UsageError
 
 EXAMPLES = {".py": "workload.py.txt", ".toml": "stackrace.toml"}
@@ -17,12 +16,15 @@ FIX = "Name a file in a folder where you may write."
 
 
 @click.command(
-    help="Write a commented example: of your own model as a workload [my_model.py], or, for a "
-    f"name that ends in .toml, of the settings in {FILE}. What exists is never overwritten.",
+    help="Write a commented example: of your own model as a workload [my_model.py], or, for a name "
+    "that ends in .toml, of the settings in stackrace.toml. What exists is never overwritten.",
 )
 @click.argument("file", default="my_model.py", type=click.Path(path_type=Path))
 def init(*, file: Path) -> int:
     """Run `stackrace init`; returns the exit code."""
+    from orchestrator import store
+    from orchestrator.config.file import FILE
+
     example = EXAMPLES.get(file.suffix)
     if example is None:
         raise UsageError(

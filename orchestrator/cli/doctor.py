@@ -9,8 +9,6 @@ import click
 
 from orchestrator import log
 from orchestrator.cli import options
-from orchestrator.config import Flags
-from orchestrator.model import codec
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -43,10 +41,13 @@ def doctor(
     as_json: bool,
 ) -> int:
     """Run `stackrace doctor`; returns the exit code."""
+    from orchestrator.config import Flags
+    from orchestrator.model import codec
+    from orchestrator.pipeline import health
+
     settings = options.configuration(
         Flags(environments=environments, backend=backend, device=device)
     )
-    from orchestrator.pipeline import health
 
     backends: tuple[Backend, ...] = (backend,) if backend else BACKENDS
     found = health.examine(settings, backends=backends)

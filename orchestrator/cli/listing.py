@@ -9,9 +9,7 @@ import click
 
 from orchestrator import log
 from orchestrator.cli import options
-from orchestrator.config import Flags
-from orchestrator.model import codec, phrases
-from orchestrator.report import words
+from orchestrator.model import phrases
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +26,8 @@ WIDTH = 100
 @click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
 def list_command(*, as_json: bool) -> int:
     """Run `stackrace list`; returns the exit code."""
+    from orchestrator.config import Flags
+    from orchestrator.model import codec
     from orchestrator.pipeline.catalogue import catalogue
 
     found = catalogue(options.configuration(Flags()))
@@ -87,6 +87,8 @@ def _impossible(environments: Sequence[ListedEnvironment]) -> list[str]:
 
 
 def _preset(preset: ListedPreset) -> str:
+    from orchestrator.report import words
+
     name = f"{preset.name}{' (default)' if preset.default else ''}"
     return (
         f"  {name:<16} {preset.summary}\n"

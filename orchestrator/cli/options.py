@@ -10,14 +10,13 @@ from typing import TYPE_CHECKING, ParamSpec, get_args
 
 import click
 
-from orchestrator.config import Flags, load, parse_threshold
 from orchestrator.errors import UsageError
 from orchestrator.model.names import Backend
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from orchestrator.config import Config
+    from orchestrator.config import Config, Flags
 
 P = ParamSpec("P")
 
@@ -34,6 +33,8 @@ class Threshold(click.ParamType[float]):
         self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """The fraction; a usage failure says how to write one."""
+        from orchestrator.config import parse_threshold
+
         try:
             return parse_threshold(str(value))
         except UsageError as error:
@@ -57,6 +58,16 @@ results = click.option(
     metavar="DIR",
     help="Where run folders go [$STACKRACE_RESULTS, else results].",
 )
+device = click.option(
+    "--device",
+    metavar="cpu,gpu",
+    help="Where models run; both races one against the other [the GPU if every arm can].",
+)
+pin = click.option(
+    "--pin",
+    metavar="CORES",
+    help="Bind workers to these cores, such as 0-3 or 0,2; the host keeps off them.",
+)
 _WHERE = (
     click.option(
         "--backend",
@@ -77,11 +88,7 @@ _WHERE = (
         metavar="[NAME=]REF",
         help="Somebody's image as the environment NAME, run as it is.",
     ),
-    click.option(
-        "--device",
-        metavar="cpu,gpu",
-        help="Where models run; both races one against the other [the GPU if every arm can].",
-    ),
+    device,
     click.option(
         "--gpus",
         metavar="auto|all|INDEX,...|UUID,...",
@@ -93,11 +100,7 @@ _WHERE = (
         metavar="S",
         help="Wait so long for a GPU that another run holds [0].",
     ),
-    click.option(
-        "--pin",
-        metavar="CORES",
-        help="Bind workers to these cores, such as 0-3 or 0,2; the rest is left to the host.",
-    ),
+    pin,
     click.option("--memory", metavar="SIZE", help="Memory limit of a job's container, such as 8g."),
     click.option("--cpus", metavar="SET", help="CPU set of a job's container, such as 0-3."),
     click.option("--shm-size", metavar="SIZE", help="Shared memory of a job's container."),
@@ -116,6 +119,8 @@ runs = click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar
 
 def configuration(flags: Flags) -> Config:
     """The configuration of this command, read from where it was started."""
+    from orchestrator.config import load
+
     return load(flags, variables=os.environ)
 
 

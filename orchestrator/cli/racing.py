@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from orchestrator import log
 from orchestrator.cli import options
-from orchestrator.config import Flags
 from orchestrator.errors import UsageError
+
+if TYPE_CHECKING:
+    from orchestrator.config import Flags
 
 environments = click.argument("environments", nargs=-1, metavar="ENV...")
 packages = click.option(
@@ -30,6 +32,8 @@ packages = click.option(
 @options.where
 def prepare(**flags: Any) -> int:  # noqa: ANN401 - the names are those of Flags' fields
     """Run `stackrace prepare`; returns the exit code."""
+    from orchestrator.config import Flags
+
     settings = options.configuration(Flags(**flags))
     if not settings.environments:
         raise UsageError("Name an environment, such as tf114.", fix="`stackrace list` shows all.")
@@ -99,6 +103,8 @@ def prepare(**flags: Any) -> int:  # noqa: ANN401 - the names are those of Flags
 )
 def run(*, resume: Path | None, **given: Any) -> int:  # noqa: ANN401 - as in prepare
     """Run `stackrace run`; returns the exit code."""
+    from orchestrator.config import Flags
+
     flags = Flags(**given)
     if resume is not None:
         _check_resume(flags)
@@ -119,6 +125,8 @@ def run(*, resume: Path | None, **given: Any) -> int:  # noqa: ANN401 - as in pr
 
 def _check_resume(flags: Flags) -> None:
     """A resumed run keeps its own plan; only how long it may wait for a GPU may still be said."""
+    from orchestrator.config import Flags
+
     if flags != Flags(wait_lock=flags.wait_lock):
         raise UsageError(
             "--resume goes on with a run as it was planned, and takes no other option.",
@@ -133,6 +141,7 @@ def _check_resume(flags: Flags) -> None:
 @click.argument("environments", nargs=-1)
 def lock(*, environments: tuple[str, ...]) -> int:
     """Run `stackrace lock`; returns the exit code."""
+    from orchestrator.config import Flags
     from orchestrator.pipeline import racing
 
     racing.lock(options.configuration(Flags(environments=environments or ("*",))))

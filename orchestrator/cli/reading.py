@@ -9,9 +9,7 @@ import click
 
 from orchestrator import log
 from orchestrator.cli import options
-from orchestrator.config import Flags
 from orchestrator.errors import UsageError
-from orchestrator.model import codec
 from orchestrator.model.names import CONTRASTS
 
 if TYPE_CHECKING:
@@ -27,6 +25,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print it as JSON
 @as_json
 def status(*, run: Path, as_json: bool) -> int:
     """Run `stackrace status`; returns the exit code."""
+    from orchestrator.model import codec
     from orchestrator.pipeline import reading
 
     found = reading.status(run)
@@ -79,6 +78,7 @@ def compare(
     as_json: bool,
 ) -> int:
     """Run `stackrace compare`; returns the exit code."""
+    from orchestrator.model import codec
     from orchestrator.pipeline import reading
 
     found = reading.compare(_named(runs), reference=reference, threshold=threshold, kinds=kinds)
@@ -117,6 +117,7 @@ def report(
     results: Path | None,
 ) -> int:
     """Run `stackrace report`; returns the exit code."""
+    from orchestrator.config import Flags
     from orchestrator.pipeline import reading
 
     if not runs:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.utils import canonicalize_name
-
 from orchestrator.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+
+    from packaging.requirements import Requirement
 
 # What is compared is not added, nor what brings the same modules under another name: the
 # environment's own pins say which it is.
@@ -38,6 +37,10 @@ def parse(texts: Sequence[str], sources: Collection[str]) -> tuple[str, ...]:
 
 
 def _requirement(text: str) -> Requirement:
+    # They take 30 ms, and most commands add no package.
+    from packaging.requirements import InvalidRequirement, Requirement  # noqa: PLC0415
+    from packaging.utils import canonicalize_name  # noqa: PLC0415
+
     try:
         found = Requirement(text)
     except InvalidRequirement as error:

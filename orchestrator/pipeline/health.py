@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 
 import msgspec
 
-from orchestrator import containers, doctor, gpus, host
+from orchestrator import containers, doctor, gpus, host, kernel
 from orchestrator.environments import cache, interpreters, locks
 from orchestrator.errors import StackraceError
 from orchestrator.model.container import LostError, RefusedError
@@ -105,7 +105,7 @@ def gather(
 
 def _platform() -> tuple[str, str]:
     try:
-        host.check_system()
+        kernel.check_system()
         host.check_cpu()
     except StackraceError as error:
         return error.what, error.fix

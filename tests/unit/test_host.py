@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from orchestrator import host
+from orchestrator import host, kernel
 from orchestrator.errors import PlatformError
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def cpuinfo(folder: Path, flags: str) -> Path:
 def test_other_platforms_are_refused(system: str, machine: str) -> None:
     """Anything but Linux x86-64 is refused, with the ways round it."""
     with pytest.raises(PlatformError, match=f"this is {system} {machine}") as caught:
-        host.check_system(system, machine)
+        kernel.check_system(system, machine)
     assert "linux/amd64 container" in caught.value.fix
     assert caught.value.exit_code == 5
 
