@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from orchestrator.advice import avoiding, choosing, interactions, ranges, steps
+from orchestrator.advice import avoiding, choosing, effects, interactions, ranges, steps
 from orchestrator.advice.tasks import tasks_of
 from orchestrator.model.advice import Advice, Asked
 from orchestrator.paired.cells import read
@@ -35,7 +35,10 @@ def of(frame: pd.DataFrame, comparison: Comparison, asked: Asked = _AS_NAMED) ->
         choices=choices,
         avoid=avoiding.grouped(cells, judged, threshold=comparison.threshold),
         indifferent=ranges.indifferent(comparison),
-        ranges=tuple(ranges.ranged(cells, change) for change in spread),
+        ranges=tuple(
+            ranges.ranged(cells, step) for step in (*ranges.installed(cells, comparison), *spread)
+        ),
+        effects=effects.main(spread, threshold=comparison.threshold),
         interactions=interactions.found(cells, spread, threshold=comparison.threshold),
         steps=steps.after(cells, found, judged, asked),
     )

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from orchestrator.model.advice import Change, Extreme, Indifferent, Range, Ratio
+from orchestrator.model.advice import (
+    INSTALLED,
+    Change,
+    Extreme,
+    Indifferent,
+    Range,
+    Ratio,
+    SimpleEffect,
+)
 from orchestrator.model.cell import split_knobs
 from orchestrator.model.knobs import OF_WORK
 from orchestrator.paired import blocks, intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -33,8 +41,17 @@ class Pairs:
 
 def changes(cells: Cells, comparison: Comparison) -> list[Pairs]:
     """Every step along every axis: those of the contrasts, and from one size to another."""
+    return _pairs(cells, (*_contrasted(cells, comparison), *_sizes(cells)))
+
+
+def installed(cells: Cells, comparison: Comparison) -> list[Pairs]:
+    """Each environment against the reference, both in their own default: often several axes."""
+    return _pairs(cells, _as_installed(cells, comparison))
+
+
+def _pairs(cells: Cells, steps: Iterable[tuple[Change, int, int]]) -> list[Pairs]:
     groups: dict[Change, list[tuple[int, int]]] = {}
-    for change, candidate, reference in (*_contrasted(cells, comparison), *_sizes(cells)):
+    for change, candidate, reference in steps:
         groups.setdefault(change, []).append((candidate, reference))
     found = []
     for change, members in groups.items():
@@ -57,29 +74,72 @@ def changes(cells: Cells, comparison: Comparison) -> list[Pairs]:
 
 
 def ranged(cells: Cells, pairs: Pairs) -> Range:
-    """The geometric mean of a step's ratios, and its extremes."""
+    """The geometric mean of a step's ratios, overall and at each value of other axes; extremes."""
     each = np.nanmean(pairs.log_ratios, axis=1)
-    found = intervals.estimate(by_round(pairs.log_ratios)[None, :], alpha=0.05)
+    groups = _groups(cells, pairs)
+    whole, *parts = _means(pairs, [range(len(each)), *(group.members for group in groups)])
 
     def extreme(place: int) -> Extreme:
         cell = pairs.candidates[place]
         ratio = float(np.exp(each[place]))
         return Extreme(ratio=ratio, arm=cells.arms[cell], case=cells.cases[cell])
 
-    mean = None
-    if np.isfinite(found.low[0]):
-        mean = Ratio(
-            ratio=float(found.ratio[0]), low=float(found.low[0]), high=float(found.high[0])
-        )
     return Range(
         axis=pairs.change.axis,
         level=pairs.change.level,
         reference=pairs.change.reference,
         contrasts=len(each),
-        mean=mean,
+        cases=len({cells.cases[cell] for cell in pairs.candidates}),
+        mean=whole,
         best=extreme(int(each.argmin())),
         worst=extreme(int(each.argmax())),
+        within=tuple(
+            SimpleEffect(where=group.where, contrasts=len(group.members), mean=mean)
+            for group, mean in zip(groups, parts, strict=True)
+        ),
     )
+
+
+class _Group(NamedTuple):
+    """Pairs that share a value of another axis, and all values that came with it."""
+
+    where: dict[str, str]
+    members: tuple[int, ...]
+
+
+def _groups(cells: Cells, pairs: Pairs) -> list[_Group]:
+    """The pairs by the value that both of their cells have of another axis, if there are several.
+
+    Axes that part the pairs in the same way are one. An axis in which the cells of some pair
+    differ, such as the mode of environments as installed, parts none.
+    """
+    sides = [
+        (values(cells.keys[candidate]), values(cells.keys[reference]))
+        for candidate, reference in zip(pairs.candidates, pairs.references, strict=True)
+    ]
+    parted: dict[tuple[tuple[int, ...], ...], list[_Group]] = {}
+    for axis in dict.fromkeys(axis for both in sides for side in both for axis in side):
+        found: dict[str, list[int]] = {}
+        for place, (one, other) in enumerate(sides):
+            if one.get(axis, "") != other.get(axis, ""):
+                break
+            found.setdefault(one.get(axis, ""), []).append(place)
+        else:
+            parts = tuple(tuple(members) for members in found.values())
+            known = parted.setdefault(parts, [_Group({}, members) for members in parts])
+            for group, value in zip(known, found, strict=True):
+                group.where[axis] = value
+    return [group for groups in parted.values() if len(groups) > 1 for group in groups]
+
+
+def _means(pairs: Pairs, groups: Iterable[Sequence[int]]) -> list[Ratio | None]:
+    """The geometric mean of each group of pairs; None where fewer than two rounds have a ratio."""
+    rounds = np.array([by_round(pairs.log_ratios[list(members)]) for members in groups])
+    found = intervals.estimate(rounds, alpha=0.05)
+    return [
+        Ratio(ratio=float(ratio), low=float(low), high=float(high)) if np.isfinite(low) else None
+        for ratio, low, high in zip(found.ratio, found.low, found.high, strict=True)
+    ]
 
 
 def by_round(log_ratios: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -116,10 +176,7 @@ def indifferent(comparison: Comparison) -> tuple[Indifferent, ...]:
 
 
 def _contrasted(cells: Cells, comparison: Comparison) -> Iterator[tuple[Change, int, int]]:
-    places = {
-        (arm, case): place
-        for place, (arm, case) in enumerate(zip(cells.arms, cells.cases, strict=True))
-    }
+    places = _places(cells)
     for item in comparison.contrasts:
         if item.kind == "as_installed" or item.different:
             continue
@@ -136,6 +193,21 @@ def _contrasted(cells: Cells, comparison: Comparison) -> Iterator[tuple[Change, 
                 candidate,
                 reference,
             )
+
+
+def _as_installed(cells: Cells, comparison: Comparison) -> Iterator[tuple[Change, int, int]]:
+    places = _places(cells)
+    for item in comparison.contrasts:
+        if item.kind == "as_installed" and not item.different:
+            candidate = places[item.candidate.arm, item.candidate.case]
+            reference = places[item.reference.arm, item.reference.case]
+            one, other = cells.keys[candidate].environment, cells.keys[reference].environment
+            yield Change(axis=INSTALLED, level=one, reference=other), candidate, reference
+
+
+def _places(cells: Cells) -> dict[tuple[str, str], int]:
+    names = zip(cells.arms, cells.cases, strict=True)
+    return {(arm, case): place for place, (arm, case) in enumerate(names)}
 
 
 def _sizes(cells: Cells) -> Iterator[tuple[Change, int, int]]:

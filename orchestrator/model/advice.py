@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 ADVICE_SCHEMA: Final = "stackrace.advice/1"
+# The axis of a range that compares environments, each in its own default.
+INSTALLED: Final = "as installed"
 
 
 class Ratio(msgspec.Struct, frozen=True, kw_only=True):
@@ -113,19 +115,51 @@ class Extreme(msgspec.Struct, frozen=True, kw_only=True):
     case: str
 
 
+class SimpleEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """The mean ratio of a step where another axis has one value; `mean` as in `Range`.
+
+    `where`: that axis and value, and those that always came with it: nothing tells these apart.
+    """
+
+    where: dict[str, str]
+    contrasts: int
+    mean: Ratio | None
+
+
 class Range(msgspec.Struct, frozen=True, kw_only=True):
     """All ratios of one value of an axis against another: `level` against `reference`.
 
     `mean`: their geometric mean, with its interval over rounds; it holds for the measured cells.
+    `within`: the same for each value of every other axis, where there are several. The axis
+    `as installed` is that of the environments, each in its own default.
     """
 
     axis: str
     level: str
     reference: str
     contrasts: int
+    cases: int  # of the candidates
     mean: Ratio | None  # None where fewer than two rounds have a ratio
     best: Extreme
     worst: Extreme
+    within: tuple[SimpleEffect, ...] = ()
+
+
+class MainEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """How far the values of an axis lie apart, on average over otherwise equal cells.
+
+    `apart`: the mean ratio of the slowest value to the fastest; its interval holds for all pairs of
+    values together. `sure`: it exceeds the threshold, beyond doubt. `most`: it does, and no other
+    axis lies surely further apart.
+    """
+
+    axis: str
+    slowest: str
+    fastest: str
+    contrasts: int
+    apart: Ratio
+    sure: bool
+    most: bool
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,6 +219,7 @@ class Advice(msgspec.Struct, frozen=True, kw_only=True):
     avoid: tuple[Avoided, ...] = ()
     indifferent: tuple[Indifferent, ...] = ()
     ranges: tuple[Range, ...] = ()
+    effects: tuple[MainEffect, ...] = ()  # of the axes that are a choice, the largest first
     interactions: tuple[Interaction, ...] = ()
     steps: tuple[Step, ...] = ()
 

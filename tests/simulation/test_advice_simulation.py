@@ -85,26 +85,37 @@ def planted(random: np.random.Generator) -> Effects:
 
 @pytest.mark.parametrize("noise", ["normal", "bimodal", "drifting"])
 def test_a_grid_without_differences_has_no_advice(noise: race.Noise) -> None:
-    """At most one in a hundred tells anybody what to do, in few rounds or in many."""
+    """At most one in a hundred tells anybody what to do, or what matters, in few rounds or many."""
     random = np.random.default_rng(21)
-    told = [
-        drawn(grid(rounds), random, np.zeros(len(grid(rounds))), noise).any
+    found = [
+        drawn(grid(rounds), random, np.zeros(len(grid(rounds))), noise)
         for rounds in (5, 10)
         for _ in range(GRIDS)
     ]
-    assert sum(told) <= 0.01 * len(told)
+    assert sum(each.any for each in found) <= 0.01 * len(found)
+    assert sum(any(item.sure for item in each.effects) for each in found) <= 0.01 * len(found)
+    assert all(item.sure or not item.most for each in found for item in each.effects)
+
+
+@cache
+def planted_grids(noise: race.Noise) -> list[tuple[Effects, NDArray[np.float64], Advice]]:
+    """GRIDS grids of six rounds: the effects of each, what they add to each row, the advice."""
+    random = np.random.default_rng(22)
+    found = []
+    for _ in range(GRIDS):
+        effects = planted(random)
+        added = effect(grid(6), effects)
+        found.append((effects, added, drawn(grid(6), random, added, noise)))
+    return found
 
 
 @pytest.mark.parametrize("noise", ["normal", "bimodal", "drifting"])
 def test_the_top_choice_is_right_and_nothing_good_is_to_be_avoided(noise: race.Noise) -> None:
     """In 95 of 100 grids at least; that is the bound for each of the two, in each task."""
-    random = np.random.default_rng(22)
     frame = grid(6)
     choices = right = alarms = 0
-    for _ in range(GRIDS):
-        added = effect(frame, planted(random))
+    for _, added, found in planted_grids(noise):
         true = dict(zip(zip(frame["arm"], frame["case"], strict=True), added, strict=True))
-        found = drawn(frame, random, added, noise)
         for choice in found.choices:
             least = min(time for (_, case), time in true.items() if choice.task.size in case)
             within = [true[item.arm, item.case] <= least + 1e-9 for item in choice.fastest]
@@ -146,3 +157,35 @@ def test_an_interaction_is_found_and_no_other() -> None:
     pairs = [{(item.change.axis, item.by.axis) for item in each} for each in found]
     assert pairs.count({("version", "mode")}) >= 0.99 * len(pairs)
     assert found[0][0].factor.ratio == pytest.approx(1.3, rel=0.03)
+
+
+@pytest.mark.parametrize("noise", ["normal", "bimodal", "drifting"])
+def test_the_axis_that_matters_most_is_named(noise: race.Noise) -> None:
+    """Alone or among others, in 95 of 100 grids; alone wherever it stands out."""
+    named = right = alone = standing = 0
+    for effects, _, found in planted_grids(noise):
+        spans = {
+            "version" if column == "environment" else column: np.ptp(list(values.values()))
+            for column, values in effects.items()
+        }
+        second, largest = sorted(spans.values())[-2:]
+        most = [item.axis for item in found.effects if item.most]
+        named += bool(most)
+        right += any(spans[axis] == largest for axis in most)
+        if largest - second > 0.1:
+            standing += 1
+            alone += len(most) == 1
+    assert named >= 0.95 * GRIDS
+    assert right >= 0.95 * named
+    assert alone >= 0.95 * standing > 0
+
+
+def test_the_intervals_of_means_hold_what_was_planted() -> None:
+    """Overall, and at each value of another axis, in nine of ten and more."""
+    covered = []
+    for effects, _, found in planted_grids("normal"):
+        true = effects["environment"]["tf20"] - effects["environment"]["tf114"]
+        version = next(item for item in found.ranges if item.axis == "version")
+        means = [version.mean, *(item.mean for item in version.within)]
+        covered += [mean.low <= math.exp(true) <= mean.high for mean in means if mean]
+    assert sum(covered) >= 0.9 * len(covered) > 0
