@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import psutil
 
+from orchestrator import kernel
 from orchestrator.errors import PlatformError
 from orchestrator.model.record import Host, Load
 
