@@ -16,6 +16,7 @@ from orchestrator.model.plan import (
     PLAN_SCHEMA,
     PROFILE_ROUND,
     Block,
+    Goal,
     Job,
     Limits,
     Plan,
@@ -24,7 +25,7 @@ from orchestrator.model.plan import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
     from orchestrator.model.grid import Selection
     from orchestrator.model.matrix import Row
@@ -62,26 +63,26 @@ def make(
     profile: bool = False,
     pin: Sequence[int] = (),
     selftest: bool = False,
+    goal: Goal | None = None,
 ) -> Plan:
     """Plan a run. The same seed gives the same order; without one, it is drawn and stored.
 
     `gpus`: UUIDs that GPU cases may use. `against`: why this machine cannot run an environment on
     a device, by identifier and device. `profile`: every cell is profiled as well. `pin`: the cores
-    that workers are bound to. `selftest`: what the run shows is the machine.
+    that workers are bound to. `selftest`: what the run shows is the machine. `goal`: rounds may be
+    added to those of the selection until it is reached.
     """
     moment = datetime.now(tz=UTC)
     drawn = random.SystemRandom()
     seed = drawn.randrange(2**32) if seed is None else seed
     run_id = f"{moment:%Y%m%d-%H%M%S}-{drawn.randrange(16**4):04x}"
+    by_identifier = {row.identifier: row for row in rows}
     make_job = _jobs(
-        rows,
-        identity=[
-            run_id,
-            guest_digest,
-            *sorted(item.lock_digest for item in environments),
-            *(item.digest for item in workloads),
-        ],
-        against=against,
+        _identity(run_id, guest_digest, environments, workloads),
+        lambda arm, case: (
+            by_identifier[arm.environment].reason_against(arm, case)
+            or against.get((arm.environment, case.device))
+        ),
     )
     arms = _arms(rows, selection)
     return Plan(
@@ -103,6 +104,32 @@ def make(
         profiles=_profiles(selection, arms, make_job) if profile else (),
         pin=tuple(pin),
         selftest=selftest,
+        goal=goal,
+    )
+
+
+def added_round(plan: Plan, cases: Collection[str], number: int) -> tuple[Block, ...]:
+    """One more round of a stored plan, with the blocks of these cases.
+
+    The order is drawn from the plan's seed and the number: asked again, it gives the same blocks.
+    """
+    first = plan.blocks[0]
+    unsupported = {
+        (job.case, job.arm.name): job.unsupported
+        for block in plan.blocks
+        if block.round == first.round
+        for job in block.jobs
+    }
+    make_job = _jobs(
+        _identity(plan.run_id, plan.guest_digest, plan.environments, plan.workloads),
+        lambda arm, case: unsupported[case.name, arm.name],
+    )
+    return _round(
+        [case for case in plan.cases if case.name in cases],
+        sorted((job.arm for job in first.jobs), key=lambda arm: arm.name),
+        make_job,
+        number=number,
+        order=random.Random(f"{plan.seed} {number}"),  # noqa: S311  as in _blocks
     )
 
 
@@ -120,14 +147,22 @@ class _MakeJob(Protocol):
         """The job of this cell in this round, at this place of its block."""
 
 
-def _jobs(
-    rows: Sequence[Row],
-    *,
-    identity: Sequence[str],
-    against: Mapping[tuple[str, Device], str],
-) -> _MakeJob:
-    by_identifier = {row.identifier: row for row in rows}
+def _identity(
+    run_id: str,
+    guest_digest: str,
+    environments: Iterable[PlannedEnvironment],
+    workloads: Iterable[PlannedWorkload],
+) -> list[str]:
+    """What all jobs of a run have in their keys."""
+    return [
+        run_id,
+        guest_digest,
+        *sorted(item.lock_digest for item in environments),
+        *(item.digest for item in workloads),
+    ]
 
+
+def _jobs(identity: Sequence[str], unsupported: Callable[[Arm, Case], str | None]) -> _MakeJob:
     def make_job(arm: Arm, case: Case, *, number: int, slot: int) -> Job:
         return Job(
             key=_key([*identity, arm.name, str(number)], case),
@@ -135,8 +170,7 @@ def _jobs(
             case=case.name,
             round=number,
             slot=slot,
-            unsupported=by_identifier[arm.environment].reason_against(arm, case)
-            or against.get((arm.environment, case.device)),
+            unsupported=unsupported(arm, case),
         )
 
     return make_job
@@ -147,14 +181,29 @@ def _blocks(
 ) -> tuple[Block, ...]:
     # Not for secrets: the order must be random to the machine, and the same for the same seed.
     order = random.Random(seed)  # noqa: S311
+    return tuple(
+        block
+        for number in range(1, selection.rounds + 1)
+        for block in _round(selection.cases, arms, make_job, number=number, order=order)
+    )
+
+
+def _round(
+    cases: Sequence[Case],
+    arms: Sequence[Arm],
+    make_job: _MakeJob,
+    *,
+    number: int,
+    order: random.Random,
+) -> tuple[Block, ...]:
+    """The block of every case once, cases and arms shuffled."""
     blocks = []
-    for number in range(1, selection.rounds + 1):
-        for case in order.sample(selection.cases, len(selection.cases)):
-            jobs = tuple(
-                make_job(arm, case, number=number, slot=slot)
-                for slot, arm in enumerate(order.sample(arms, len(arms)))
-            )
-            blocks.append(Block(round=number, case=case.name, jobs=jobs))
+    for case in order.sample(cases, len(cases)):
+        jobs = tuple(
+            make_job(arm, case, number=number, slot=slot)
+            for slot, arm in enumerate(order.sample(arms, len(arms)))
+        )
+        blocks.append(Block(round=number, case=case.name, jobs=jobs))
     return tuple(blocks)
 
 
