@@ -8,6 +8,7 @@ from workloads import (
     checks,
     frameworks,
     kerases,
+    knobs,
     methods,
     observing,
     profiling,
@@ -174,33 +175,64 @@ def _warm_up(method, *, calls, until):
 
 def _time(cell, request, until, result):
     method, counted = cell.method, cell.traces.count
-    keep = methods.loss_of if method.has_loss else timing.forget
     at_least = min(request.minimum_iterations, request.iterations)
     if method.in_steps:
-        room = int((until - perf_counter()) / result["warmup_s"][-1])
-        done = max(at_least, min(request.iterations, room))
-        timed = timing.whole(method.call, steps=done, keep=keep)
-        result["timing"] = timing.describe(source="whole", batch=done)
+        timed, done = _time_steps(method, request, at_least, until, result)
     else:
-        timed = timing.repeat(
-            method.call,
-            at_most=request.iterations,
-            at_least=at_least,
-            until=until,
-            keep=keep,
-            memory_every=1 if method.group == "life_cycle" else timing.MEMORY_EVERY,
-        )
-        done = len(timed.values_s)
-        result["timing"] = timing.describe(source="call", batch=method.batches)
-    result["values_s"] = [
-        value / (1 if method.in_steps else method.batches) for value in timed.values_s
-    ]
+        timed, done = _time_calls(cell, request, at_least, until, result)
     result["rss_bytes"] = timed.rss_bytes
     result["losses"] = timed.kept if method.has_loss else []
     result["iterations"] = {"asked": request.iterations, "done": done}
     result["traces"] = cell.traces.count
     if counted is not None:
         result["retraces"] = cell.traces.count - counted
+
+
+def _time_steps(method, request, at_least, until, result):
+    """One call over all steps; also how many they were."""
+    room = int((until - perf_counter()) / result["warmup_s"][-1])
+    done = max(at_least, min(request.iterations, room))
+    timed = timing.whole(method.call, steps=done, keep=_keep(method))
+    result["timing"] = timing.describe(timing.measure_clock(), source="whole", batch=done)
+    result["values_s"] = timed.values_s
+    return timed, done
+
+
+def _time_calls(cell, request, at_least, until, result):
+    """Call after call, or batch after batch where calls are short; also how many calls."""
+    method, clock = cell.method, timing.measure_clock()
+    limits = {"at_most": request.iterations, "at_least": at_least, "until": until}
+    size = _batch_size(cell, request, clock, result["warmup_s"])
+    if size > 1:
+        timed = timing.repeat_batches(method.call, size=size, keep=_keep(method), **limits)
+        result["timing"] = timing.describe(clock, source="batch", batch=size)
+    else:
+        timed = timing.repeat(
+            method.call,
+            keep=_keep(method),
+            memory_every=1 if method.group == "life_cycle" else timing.MEMORY_EVERY,
+            **limits,
+        )
+        result["timing"] = timing.describe(clock, source="call", batch=method.batches)
+    result["values_s"] = [value / method.batches for value in timed.values_s]
+    return timed, size * len(timed.values_s)
+
+
+def _batch_size(cell, request, clock, warmup_s) -> int:
+    """How many calls a value covers, by what those of the warm-up took that were not watched."""
+    unwatched = sorted(warmup_s[1:])
+    if not unwatched:
+        return 1
+    return timing.batch_size(
+        unwatched[len(unwatched) // 2] * cell.method.batches,
+        clock,
+        iterations=request.iterations,
+        turns=len(knobs.batch_shapes(request, cell.knobs)),
+    )
+
+
+def _keep(method):
+    return methods.loss_of if method.has_loss else timing.forget
 
 
 def _steps(backend, method, room_s, result):

@@ -5,6 +5,8 @@ Inside a timed region there is nothing but: clock, call, clock, store.
 
 import os
 import resource
+from itertools import repeat as times
+from math import ceil
 from time import get_clock_info, perf_counter
 from typing import List, NamedTuple
 
@@ -12,6 +14,9 @@ CLOCK = "perf_counter"
 # Memory is read every so many calls, and never between two readings of the clock.
 MEMORY_EVERY = 10
 _OVERHEAD_CALLS = 1000
+# A call that takes less than so many times what the clock costs is timed together with others.
+CLOCK_SHARE = 100
+ENOUGH_VALUES = 10
 # Of the budget: what warm-up may take, and when timing ends. The rest is for the outputs.
 WARMUP_SHARE = 0.1
 TIMED_SHARE = 0.8
@@ -25,15 +30,45 @@ class Timed(NamedTuple):
     rss_bytes: List[int]
 
 
-def describe(*, source, batch) -> dict:
+class Clock(NamedTuple):
+    """What the clock can tell apart, and what reading it twice and storing a value costs."""
+
+    resolution_s: float
+    overhead_s: float
+
+
+def measure_clock() -> Clock:
+    """The clock as it is in this process."""
+    return Clock(get_clock_info(CLOCK).resolution, overhead_s())
+
+
+def describe(clock, *, source, batch) -> dict:
     """How values were taken: the result's `timing`."""
     return {
         "source": source,
         "clock": CLOCK,
-        "clock_resolution_s": get_clock_info(CLOCK).resolution,
-        "overhead_s": overhead_s(),
+        "clock_resolution_s": clock.resolution_s,
+        "overhead_s": clock.overhead_s,
         "batch": batch,
     }
+
+
+def batch_size(call_s, clock, *, iterations, turns=1) -> int:
+    """How many calls a value has to cover, so that the clock is less than a hundredth of it.
+
+    1, 2 or 5 times a power of ten, so that processes which measure nearly the same decide the same;
+    fewer where `iterations` would not give enough values. A multiple of the `turns` in which calls
+    of several kinds follow each other, so that every value covers the same; else 1.
+    """
+    least_s = CLOCK_SHARE * max(clock)
+    if call_s >= least_s:
+        return 1
+    power, needed = 1, ceil(least_s / call_s) if call_s > 0 else iterations
+    while power * 10 < needed:
+        power *= 10
+    size = next(step * power for step in (1, 2, 5, 10) if step * power >= needed)
+    most = iterations // ENOUGH_VALUES
+    return max(1, min(-(-size // turns), most // turns) * turns)
 
 
 def overhead_s() -> float:
@@ -86,6 +121,36 @@ def repeat(
             break
     memory.append(rss_bytes())
     return Timed(values, kept, memory)
+
+
+def repeat_batches(call, *, size, at_most, at_least=1, until=None, keep=forget) -> Timed:
+    """Time calls, `size` of them between two readings of the clock: seconds a call, a value each.
+
+    There are `at_most` calls, less what does not fill a batch, or as many as the clock lets begin
+    before `until`, after `at_least`. What `keep` takes is that of each batch's last answer.
+    """
+    memory_every = memory_reads(size)
+    values, kept, memory = [], [], [rss_bytes()]
+    for number in range(1, at_most // size + 1):
+        turns = times(None, size)
+        start = perf_counter()
+        for _ in turns:
+            answer = call()
+        end = perf_counter()
+        values.append((end - start) / size)
+        kept.append(keep(answer))
+        del answer
+        if number % memory_every == 0:
+            memory.append(rss_bytes())
+        if until is not None and number * size >= at_least and perf_counter() >= until:
+            break
+    memory.append(rss_bytes())
+    return Timed(values, kept, memory)
+
+
+def memory_reads(size) -> int:
+    """After how many batches of so many calls memory is read: no more often than it is else."""
+    return -(-MEMORY_EVERY // size)
 
 
 def grow(call, *, steps, until) -> List[float]:
