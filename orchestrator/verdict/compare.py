@@ -8,7 +8,7 @@ import numpy as np
 from packaging.version import Version
 
 from orchestrator.model.comparison import BETWEEN_ARMS, ENOUGH_BLOCKS, Comparison, Contrast
-from orchestrator.paired import blocks, intervals
+from orchestrator.paired import blocks, families, intervals
 from orchestrator.paired.cells import read
 from orchestrator.verdict import account, judge, outputs, paths
 from orchestrator.verdict.contrasts import check_reference, pairings
@@ -84,8 +84,8 @@ class _Judged:
         ]
         same = np.array([found.different is None for found in self.agreed], dtype=bool)
         self.tested = (self.found.pairs >= ENOUGH_BLOCKS) & ~apart & same & first
-        families = [pair.family for pair in pairs]
-        self.q = intervals.corrected(self.found.p, families, self.tested)[alike]
+        names = [pair.family for pair in pairs]
+        self.q = families.corrected(self.found, names, self.tested)[alike]
 
     def detectable(self) -> float | None:
         """The median over the comparisons that were tested."""

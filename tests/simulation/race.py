@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from orchestrator.merge import merge
-from orchestrator.paired import intervals
+from orchestrator.paired import families, intervals
 from orchestrator.verdict import judge
 from tests import factories
 
@@ -71,7 +71,7 @@ def states(frame: pd.DataFrame) -> list[State]:
     """
     found = intervals.estimate(log_ratios(frame), alpha=0.05)
     count = len(found.p)
-    q = intervals.corrected(found.p, ["version"] * count, np.ones(count, dtype=bool))
+    q = families.corrected(found, ["version"] * count, np.ones(count, dtype=bool))
     return [
         judge.state(low=low, high=high, q=each, threshold=0.02, alpha=0.05)[0]
         for low, high, each in zip(found.low, found.high, q, strict=True)

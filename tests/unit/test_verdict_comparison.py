@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 import pytest
-from scipy import stats
 
 from orchestrator.errors import UsageError
 from orchestrator.merge import merge
@@ -232,9 +231,6 @@ def test_two_rows_about_the_same_cells_are_one_comparison() -> None:
     installed = [item for item in found.contrasts if item.kind == "as_installed"]
     assert (len(version), len(installed)) == (6, 3)
     assert found.tested() == {"version": 6, "mode": 6}
-    p = [item.p for item in version if item.p is not None]
-    q = [item.q for item in version if item.q is not None]
-    assert q == pytest.approx(list(stats.false_discovery_control(p)))
     by_cell = {item.candidate: item.q for item in version}
     assert [by_cell[item.candidate] for item in installed] == [item.q for item in installed]
     alone = verdict(plan, factories.measured(plan, seconds), kinds=["version"])
