@@ -86,17 +86,39 @@ def test_result_and_log_come_back(tmp_path: Path) -> None:
     """What the worker left on its volume is the result, and what it printed is the log."""
 
     def program(container: Running) -> None:
-        container.files |= {"/job/out/result.json": b"{}", "/job/out/phases": b"import\nbuild\n"}
+        container.files["/job/out/result.json"] = b"{}"
         container.output = b"talk\n"
         container.state = State(running=False)
 
     execution = run(FakeEngine(program=program), tmp_path)
-    assert (b"{}", 0, "build", "talk") == (
-        execution.result,
-        execution.exit_code,
-        execution.last_phase,
-        execution.log_tail,
-    )
+    assert (b"{}", 0, "talk") == (execution.result, execution.exit_code, execution.log_tail)
+
+
+@pytest.mark.parametrize("files", [{}, {"/job/out/result.json": b"{}"}])
+def test_where_it_was_is_told_of_one_that_ended_badly(
+    tmp_path: Path, files: dict[str, bytes]
+) -> None:
+    """The last phase is asked for, whether a part of the result was kept or not."""
+    files |= {"/job/out/phases": b"import\nbuild\n"}
+    engine = FakeEngine(program=ends(State(running=False, exit_code=139), files=files))
+    execution = run(engine, tmp_path)
+    assert (files.get("/job/out/result.json"), "build") == (execution.result, execution.last_phase)
+
+
+def test_nobody_looks_into_one_that_ends_in_time(tmp_path: Path) -> None:
+    """A look would take its cores while it measures: only its result is asked for, at its end."""
+
+    @dataclasses.dataclass
+    class Watched(FakeEngine):
+        asked: list[str] = dataclasses.field(default_factory=list)
+
+        def get(self, container: str, path: str) -> bytes | None:
+            self.asked.append(path)
+            return super().get(container, path)
+
+    engine = Watched(program=ends(State(running=False), files={"/job/out/result.json": b"{}"}))
+    run(engine, tmp_path)
+    assert ["/job/out/result.json"] == engine.asked
 
 
 def test_container_is_given_what_the_job_needs(tmp_path: Path) -> None:
