@@ -76,9 +76,14 @@ METHODS: tuple[Method, ...] = tuple(
 )
 # Every method, and every input once at least: what an environment runs as installed is swept whole
 # by test_grid_real.
-COVER: tuple[SweepCell, ...] = tuple(
-    SweepCell(input=INPUTS[place % len(INPUTS)], method=method)
-    for place, method in enumerate(METHODS)
+COVER: tuple[SweepCell, ...] = (
+    *(
+        SweepCell(input=INPUTS[place % len(INPUTS)], method=method)
+        for place, method in enumerate(METHODS)
+    ),
+    # What Keras 2.3.1 cannot do in a graph of TensorFlow 2.
+    SweepCell(model="lstm", input="numpy", method="train_on_batch"),
+    SweepCell(input="numpy", method="train_on_batch", knobs={"loaded": "yes"}),
 )
 # Forms whose Keras or whose optimizers need a graph, and that have none.
 TRAIN_NOTHING = {("tf114", "keras", "eager"), ("tf114", "tf.python.keras", "run_eagerly")}
