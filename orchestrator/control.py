@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -13,7 +14,7 @@ from orchestrator.process import Companion
 from orchestrator.series import noise, steady
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
+    from collections.abc import Collection, Iterator, Mapping
     from typing import Self
 
     import pandas as pd
@@ -40,6 +41,7 @@ PATIENCE_S: Final = 10.0
 # A block is told when it is beyond both: deviations of the readings, and a fraction of the time.
 DEVIATIONS: Final = 4.0
 FLOOR: Final = float(np.log(1.03))
+READINGS: Final = ["control_before_s", "control_after_s"]
 
 
 class Clock:
@@ -78,29 +80,45 @@ def around(before_s: float | None, after_s: float | None) -> Control | None:
     return Control(before_s=before_s, after_s=after_s)
 
 
-def changed(frame: pd.DataFrame, *, spread: float | None = None) -> tuple[ChangedBlock, ...]:
+def spread(frame: pd.DataFrame) -> float | None:
+    """Standard deviation of the logarithm of the readings of one run around their levels.
+
+    By their median deviation, so that what was slowed down for a while does not widen it; None
+    where there are too few.
+    """
+    series = np.log(_read(frame)[READINGS].to_numpy(dtype=float)).ravel()
+    return None if len(series) < steady.ENOUGH else _level(series)[1]
+
+
+def changed(
+    frame: pd.DataFrame, *, spreads: Mapping[str, float] = MappingProxyType({})
+) -> tuple[ChangedBlock, ...]:
     """The blocks in which the machine was not as fast as in most of its run, in order of time.
 
     What it is compared with is the longest stretch of one level: in a run that was slowed down half
     way, the median of all would be neither speed, and its deviation the difference of the two.
-    `spread`: standard deviation of the logarithm of readings on this machine at rest, where it is
-    known; by default it is that of the run's own around their levels, by their median deviation.
+    `spreads`: of the readings on machines at rest, by their keys, as `spread` says; where it is not
+    known, it is that of the run's own.
     """
-    known = frame["control_before_s"].notna() & frame["control_after_s"].notna()
-    rows = frame[known.to_numpy(dtype=bool)].sort_values("started_s", kind="stable")
     found: list[ChangedBlock] = []
-    for _, machine in rows.groupby(["run_id", "node"], sort=False):
-        found += _changed(machine, spread)
+    for (_, _, machine), rows in _read(frame).groupby(["run_id", "node", "machine"], sort=False):
+        found += _changed(rows, spreads.get(str(machine)))
     return tuple(found)
 
 
-def _changed(rows: pd.DataFrame, spread: float | None) -> Iterator[ChangedBlock]:
-    readings = np.log(rows[["control_before_s", "control_after_s"]].to_numpy(dtype=float))
+def _read(frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows that have readings, in order of time."""
+    known = frame[READINGS].notna().to_numpy(dtype=bool).all(axis=1)
+    return frame.loc[known].sort_values("started_s", kind="stable")
+
+
+def _changed(rows: pd.DataFrame, rest: float | None) -> Iterator[ChangedBlock]:
+    readings = np.log(rows[READINGS].to_numpy(dtype=float))
     series = readings.ravel()
     if len(series) < steady.ENOUGH:
         return
     usual, own = _level(series)
-    bound = max(DEVIATIONS * (own if spread is None else spread), FLOOR)
+    bound = max(DEVIATIONS * (own if rest is None else rest), FLOOR)
     blocks: dict[tuple[str, int, str], list[NDArray[np.float64]]] = {}
     for run_id, number, case, counts, both in zip(
         rows["run_id"], rows["round"], rows["case"], rows["counts"], readings, strict=True

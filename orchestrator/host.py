@@ -7,22 +7,30 @@ import math
 import os
 import platform
 import sys
+import time
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import psutil
 
 from orchestrator import kernel
 from orchestrator.errors import PlatformError
+from orchestrator.model.health import Other, Surroundings
 from orchestrator.model.record import Host, Load
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 CPUINFO = Path("/proc/cpuinfo")
 CPUFREQ = Path("/sys/devices/system/cpu/cpu0/cpufreq")
 CPU_MAX = Path("/sys/fs/cgroup/cpu.max")
+CPUS = Path("/sys/devices/system/cpu")
+STAT = Path("/proc/stat")
+LOOK_S: Final = 0.2
+MUCH: Final = 0.25  # of a core: what uses less is not felt
+MOST_OTHERS: Final = 5
+_STEAL: Final = 7  # where it stands among the times of /proc/stat
 
 
 def check_cpu(cpuinfo: Path = CPUINFO) -> None:
@@ -82,6 +90,72 @@ def load() -> Load:
         available_bytes=psutil.virtual_memory().available,
         cpu_mhz=frequency.current if frequency else None,
     )
+
+
+def surroundings(
+    cpuinfo: Path = CPUINFO,
+    cpus: Path = CPUS,
+    stat: Path = STAT,
+    *,
+    rest: Callable[[], None] = lambda: time.sleep(LOOK_S),
+) -> Surroundings:
+    """What shares this machine with the workers; `rest` is what passes between two looks."""
+    before, spent, began = _ticks(stat), _spent(), time.monotonic()
+    rest()
+    after, now, lasted = _ticks(stat), _spent(), time.monotonic() - began
+    used = {one: seconds - spent[one] for one, seconds in now.items() if one in spent}
+    others = [
+        Other(name=one.name, cores=round(seconds / lasted, 2))
+        for one, seconds in used.items()
+        if seconds > MUCH * lasted
+    ]
+    return Surroundings(
+        virtual="hypervisor" in _cpu_field(cpuinfo, "flags").split(),
+        stolen=_stolen(before, after),
+        siblings=_siblings(cpus),
+        swap_bytes=psutil.swap_memory().used,
+        others=tuple(sorted(others, key=lambda other: -other.cores)[:MOST_OTHERS]),
+    )
+
+
+class _Process(NamedTuple):
+    pid: int
+    name: str
+
+
+def _spent() -> dict[_Process, float]:
+    """Seconds of CPU that every process but ours has used; those that may not be seen are not."""
+    me = psutil.Process()
+    ours = {me.pid, *(child.pid for child in me.children(recursive=True))}
+    found = {}
+    for one in psutil.process_iter(["name", "cpu_times"]):
+        times = one.info["cpu_times"]
+        if times is not None and one.pid not in ours:
+            found[_Process(one.pid, one.info["name"] or "?")] = times.user + times.system
+    return found
+
+
+def _ticks(stat: Path) -> list[int]:
+    """The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal..."""
+    words = (_line(stat) or "").partition("\n")[0].split()
+    return [int(word) for word in words[1:]] if words[:1] == ["cpu"] else []
+
+
+def _stolen(before: list[int], after: list[int]) -> float | None:
+    if min(len(before), len(after)) <= _STEAL:
+        return None
+    # Guest time, behind steal, is counted in user time as well.
+    spent = [new - old for old, new in zip(before, after, strict=True)][: _STEAL + 1]
+    return max(0, spent[_STEAL]) / sum(spent) if sum(spent) > 0 else None
+
+
+def _siblings(cpus: Path) -> tuple[tuple[int, ...], ...]:
+    """The cores that this process may use, those together that are threads of one."""
+    groups: dict[str, list[int]] = {}
+    for core in kernel.allowed():
+        shared = _line(cpus / f"cpu{core}" / "topology" / "thread_siblings_list")
+        groups.setdefault(shared or str(core), []).append(core)
+    return tuple(tuple(group) for group in groups.values())
 
 
 def _cpu_field(cpuinfo: Path, name: str) -> str:

@@ -9,7 +9,7 @@ from orchestrator.doctor.cells import (
     failing,
     slow_starts,
 )
-from orchestrator.doctor.checks import checks
+from orchestrator.doctor.checks import checks, hints
 from orchestrator.doctor.fitness import Fit, fit
 
 __all__ = [
@@ -22,5 +22,6 @@ __all__ = [
     "elsewhere",
     "failing",
     "fit",
+    "hints",
     "slow_starts",
 ]

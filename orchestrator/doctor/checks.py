@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from orchestrator.doctor import quiet
 from orchestrator.doctor.cells import GET_DRIVER, GET_TOOLKIT, NO_GPU
 from orchestrator.gpus import busy
 from orchestrator.model.health import Check
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     from orchestrator.model.matrix import Row
     from orchestrator.model.names import Device
 
-QUIET = 0.3  # load per core below which a machine is quiet enough
 _GB = 1e9
 _MIB = 2**20
 
@@ -34,6 +34,12 @@ def checks(rows: Sequence[Row], devices: Sequence[Device], facts: Facts) -> tupl
     )
 
 
+def hints(facts: Facts, *, noisy: bool = False) -> tuple[Check, ...]:
+    """What would make this machine less noisy; where it is too `noisy`, what may as well."""
+    found = [*(quiet.checks(facts) if facts.host else ()), *map(_gpu, facts.gpus)]
+    return tuple(check for check in found if check.level != "ok" or (noisy and check.fix))
+
+
 def _machine(facts: Facts) -> Iterator[Check]:
     if facts.problem:
         yield Check(subject="platform", level="cannot", text=facts.problem, fix=facts.fix)
@@ -47,29 +53,7 @@ def _machine(facts: Facts) -> Iterator[Check]:
             f"{memory:.0f} GiB of memory"
         )
         yield Check(subject="platform", level="ok", text=text)
-    yield _governor(host.governor)
-    turbo = {"on": "on: clocks vary with heat, which interleaving evens out", None: "not told"}
-    yield Check(subject="turbo", level="ok", text=turbo.get(host.turbo, "off"))
-    if facts.load is not None:
-        text = f"{facts.load.load_1m:.1f} on {count(host.cores, 'core')}"
-        if facts.load.load_1m <= QUIET * host.cores:
-            yield Check(subject="load", level="ok", text=text)
-        else:
-            fix = "End what else is running: top"
-            text += ": others are at work, and are measured too"
-            yield Check(subject="load", level="warning", text=text, fix=fix)
-
-
-def _governor(governor: str | None) -> Check:
-    if governor in {None, "performance"}:
-        text = governor or "not told (a virtual machine, or a container)"
-        return Check(subject="governor", level="ok", text=text)
-    return Check(
-        subject="governor",
-        level="warning",
-        text=f"{governor}: clocks follow the load, and times with them",
-        fix="sudo cpupower frequency-set -g performance",
-    )
+    yield from quiet.checks(facts)
 
 
 def _pythons(rows: Sequence[Row], facts: Facts) -> Iterator[Check]:

@@ -39,6 +39,23 @@ class EngineFact(msgspec.Struct, frozen=True, kw_only=True):
     fix: str = ""
 
 
+class Other(msgspec.Struct, frozen=True, kw_only=True):
+    """A process that is none of ours, by its name alone."""
+
+    name: str
+    cores: float  # that it keeps busy
+
+
+class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+    """What shares this machine with the workers, looked at for a fraction of a second."""
+
+    virtual: bool = False  # a hypervisor shows itself to the CPU
+    stolen: float | None = None  # fraction of the time that the hypervisor gave to others
+    siblings: tuple[tuple[int, ...], ...] = ()  # of each physical core, the threads we may use
+    swap_bytes: int = 0  # in use
+    others: tuple[Other, ...] = ()  # those that use much, most first
+
+
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """What was found on this machine; what was not looked for keeps its default."""
 
@@ -47,6 +64,8 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     fix: str = ""
     host: Host | None = None
     load: Load | None = None
+    surroundings: Surroundings | None = None
+    pin: tuple[int, ...] = ()  # cores that workers are bound to
     pythons: dict[str, PythonFact] = {}
     locks: frozenset[str] = frozenset()  # those that are there: tf114-cpu
     made: frozenset[str] = frozenset()  # environments in the cache, named alike

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import platform
 import shutil
 from contextlib import closing, suppress
@@ -56,11 +57,24 @@ def examine(
 
 
 def with_gpus(machine: Host, uuids: Collection[str], nvml: gpus.Nvml | None = None) -> Host:
-    """The machine as records keep it, with what those of its GPUs are that a run uses."""
+    """The machine as records keep it, with what those of its GPUs are that a run uses.
+
+    Its key then covers what makes GPUs alike as well: model with MIG profile, memory, power limit,
+    driver; not which of several they are, nor what they do at the moment.
+    """
     if not uuids:
         return machine
-    used = tuple(gpu.lasting() for gpu in gpus.find(nvml) if gpu.uuid in uuids)
-    return msgspec.structs.replace(machine, gpus=used)
+    used = [gpu for gpu in gpus.find(nvml) if gpu.uuid in uuids]
+    kinds = sorted(
+        f"{gpu.name}|{round(gpu.memory_bytes / 2**30)}|{gpu.power_limit_w or 0:.0f}|{gpu.driver}"
+        for gpu in used
+    )
+    identity = "|".join((machine.machine, *kinds))
+    return msgspec.structs.replace(
+        machine,
+        machine=hashlib.blake2b(identity.encode(), digest_size=6).hexdigest(),
+        gpus=tuple(gpu.lasting() for gpu in used),
+    )
 
 
 def gather(
@@ -82,6 +96,8 @@ def gather(
         fix=fix,
         host=host.facts(),
         load=host.load(),
+        surroundings=host.surroundings(),
+        pin=settings.pin,
         pythons={
             version: item
             if isinstance(item, PythonFact)

@@ -135,7 +135,7 @@ def test_one_disturbed_block_is_told(raced: pd.DataFrame) -> None:
     ordered = raced.sort_values("started_s")
     assert (ordered["case"].iloc[10], 3) == (found.case, found.round)
     assert 1.4 == pytest.approx(found.ratio, rel=0.05)
-    assert () == control.changed(controlled(raced, log_s), spread=0.2)
+    assert () == control.changed(controlled(raced, log_s), spreads={"m0": 0.2})
 
 
 def test_without_readings_nothing_is_told(raced: pd.DataFrame) -> None:

@@ -1,0 +1,111 @@
+"""What is known of the noise of machines: told before a run, and kept after a selftest."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from orchestrator import control, doctor, gpus, host, log, noise
+from orchestrator.config import cache_folder
+from orchestrator.model import codec
+from orchestrator.model.health import Facts
+from orchestrator.pipeline import health
+from orchestrator.report import goals, machine
+from orchestrator.store import write_report
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+    import pandas as pd
+
+    from orchestrator.model.health import Check
+    from orchestrator.model.names import Device
+    from orchestrator.model.noise import Noise
+    from orchestrator.model.plan import Plan
+
+ROUNDS: Final = (6, 10, 20)  # of the presets, and of what a report suggests
+FILE: Final = "noise.json"
+
+
+def warn(
+    *,
+    rounds: int,
+    threshold: float,
+    devices: Sequence[Device],
+    uuids: Collection[str],
+    pin: tuple[int, ...],
+    selftest: bool = False,
+) -> None:
+    """Before a run: say whether its machine is too noisy for its threshold, and what would help.
+
+    Without a selftest of it, or before one, only what would help. `uuids`: of the run's GPUs.
+    """
+    lines: list[str] = []
+    for device in () if selftest else devices:
+        here = health.with_gpus(host.facts(pin=pin), uuids if device == "gpu" else ())
+        known = noise.newest(cache_folder(), here.machine, device)
+        enough = noise.rounds_for(known, threshold) if known else 0
+        if known is not None and (enough is None or enough > rounds):
+            seen = noise.shown(known, rounds, threshold=threshold)
+            lines.append(
+                machine.before(known, rounds=rounds, threshold=threshold, seen=seen, enough=enough)
+            )
+        elif known is not None:
+            log.talk(goals.here(rounds, noise.shown(known, rounds, threshold=threshold)))
+    hints = _hints(pin, uuids, noisy=bool(lines))
+    if hints and not lines:
+        lines.append("What makes times vary on this machine now:")
+    if lines:
+        log.warn("\n".join([*lines, *machine.told(hints)]))
+
+
+def known(frame: pd.DataFrame) -> tuple[Noise, ...]:
+    """The newest selftest of each machine and device in a merged table, itself none of them."""
+    pairs = frame[["machine", "device"]].dropna().drop_duplicates()
+    runs = frame["run_id"].unique()
+    found = (
+        noise.newest(cache_folder(), str(name), device, without=str(runs[0]))
+        for name, device in zip(pairs["machine"], pairs["device"], strict=True)
+    )
+    return tuple(one for one in found if one is not None)
+
+
+def controls(found: Sequence[Noise]) -> dict[str, float]:
+    """How much the control varies on each machine, where a selftest says so."""
+    return {one.machine: one.control for one in found if one.control is not None}
+
+
+def conclude(frame: pd.DataFrame, plan: Plan, folder: Path, *, as_json: bool) -> None:
+    """Say what a selftest shows, and keep it for the runs to come."""
+    found = noise.of(frame, plan, control=control.spread(frame))
+    if found is None:
+        log.warn("This selftest shows nothing: it has no two blocks of a case on one machine.")
+        return
+    text = codec.encode(found).decode().rstrip()
+    if not as_json:
+        enough = noise.rounds_for(found, found.threshold)
+        noisy = enough is None or enough > found.rounds
+        text = machine.selftest(
+            found,
+            shown={
+                rounds: noise.shown(found, rounds, threshold=found.threshold) for rounds in ROUNDS
+            },
+            enough=enough,
+            unlikely=noise.unlikely(found),
+            hints=_hints(plan.pin, plan.gpus, noisy=True) if noisy else (),
+        )
+    log.data(text)  # before it is written: a full disk must not hide it
+    write_report(folder / FILE, codec.encode(found))
+    noise.keep(found, cache_folder())
+
+
+def _hints(pin: tuple[int, ...], uuids: Collection[str], *, noisy: bool) -> tuple[Check, ...]:
+    """Of other GPUs as well, where the run has some: they share power and heat with its own."""
+    facts = Facts(
+        host=host.facts(pin=pin),
+        load=host.load(),
+        surroundings=host.surroundings(),
+        pin=pin,
+        gpus=tuple(gpu for gpu in gpus.find() if gpu.uuid not in uuids) if uuids else (),
+    )
+    return doctor.hints(facts, noisy=noisy)

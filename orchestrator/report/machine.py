@@ -1,0 +1,124 @@
+"""How noisy a machine is, in words: after a selftest, and before another run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from orchestrator.model.phrases import count
+from orchestrator.report import words
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from orchestrator.model.health import Check
+    from orchestrator.model.noise import Noise, NoiseCase
+
+
+def selftest(
+    noise: Noise,
+    *,
+    shown: Mapping[int, float],
+    enough: int | None,
+    unlikely: bool,
+    hints: Sequence[Check],
+) -> str:
+    """What a selftest found, its conclusion last.
+
+    `shown`: rounds -> the smallest difference that so many show. `enough`: rounds in which as much
+    as the threshold is told from nothing. `unlikely`: more intervals exclude 1 than chance makes.
+    """
+    excluded = sum(case.excluded for case in noise.cases)
+    verb = "excludes" if excluded == 1 else "exclude"
+    by_chance = 0.05 * len(noise.cases)
+    rounds, intervals = count(noise.rounds, "round"), count(len(noise.cases), "interval")
+    lines = [
+        f"{noise.environment} against itself on the {noise.device.upper()}, {rounds} interleaved",
+        "",
+        *_table(noise.cases),
+        "",
+        f"{excluded} of {intervals} {verb} 1; one expects {by_chance:.2g} by chance.",
+    ]
+    if unlikely:
+        lines.append(
+            "That is more than chance makes: this machine changed while it measured, or treats "
+            "two copies of one environment differently. Repeat it before you trust a verdict here."
+        )
+    lines.append(
+        f"Ratios within a block vary by {words.about(noise.spread)} where there is no difference "
+        "(pooled over the cases)."
+    )
+    if enough is None or enough > noise.rounds:
+        lines += ["", f"It is too noisy for the threshold of {words.percent(noise.threshold)}: "]
+        lines[-1] += _needed(noise.threshold, enough) + "."
+        lines += told(hints)
+    lines += ["", f"{statement(noise)} {_others(noise, shown)}".rstrip()]
+    return "\n".join(lines)
+
+
+def statement(noise: Noise) -> str:
+    """`This machine can see differences of 3% and more (10 rounds).`"""
+    return (
+        f"This machine can see differences of {words.about(noise.detectable)} and more "
+        f"({count(noise.rounds, 'round')})."
+    )
+
+
+def before(noise: Noise, *, rounds: int, threshold: float, seen: float, enough: int | None) -> str:
+    """What a run of so many rounds can show on a machine that is too noisy for the threshold."""
+    return (
+        f"With {count(rounds, 'round')} this machine sees differences of {words.about(seen)} and "
+        f"more (selftest of {day(noise)}); {_needed(threshold, enough)}."
+    )
+
+
+def told(hints: Iterable[Check]) -> list[str]:
+    """A line for each thing that makes times vary, and one for what mends it."""
+    return [
+        line
+        for hint in hints
+        for line in (f"  {hint.subject}: {hint.text}", f"    -> {hint.fix}" if hint.fix else "")
+        if line
+    ]
+
+
+def day(noise: Noise) -> str:
+    """`2026-11-30`."""
+    return noise.created[:10]
+
+
+def _needed(threshold: float, enough: int | None) -> str:
+    from_none = f"to tell {words.percent(threshold)} from nothing"
+    if enough is None:
+        return f"{from_none}, no number of rounds that anybody waits for is enough"
+    return f"{from_none}, it would take about {count(enough, 'round')}"
+
+
+def _others(noise: Noise, shown: Mapping[int, float]) -> str:
+    parts = [
+        f"{words.about(effect)} with {rounds}"
+        for rounds, effect in shown.items()
+        if rounds != noise.rounds
+    ]
+    return f"By the same formula {words.listed(parts)}." if parts else ""
+
+
+def _table(cases: Sequence[NoiseCase]) -> list[str]:
+    rows = [
+        (
+            case.case,
+            f"{case.ratio:.3f}",
+            f"{case.low:.3f} - {case.high:.3f}",
+            words.about(case.spread),
+            "excludes 1" if case.excluded else "",
+        )
+        for case in cases
+    ]
+    widest = max(len(case) for case, *_ in rows)
+    head = f"{'case':<{widest}}   ratio  95% interval    spread"
+    return [
+        head,
+        *(
+            f"{case:<{widest}}  {ratio:>6}  {interval:>13}  {spread:>6}  {note}".rstrip()
+            for case, ratio, interval, spread, note in rows
+        ),
+    ]
