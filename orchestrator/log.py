@@ -28,6 +28,13 @@ class Progress(Protocol):
         """One more is done; `text` says how it ended."""
 
 
+class Growing(Progress, Protocol):
+    """Work that may become more while it is done."""
+
+    def extend(self, more: int) -> None:
+        """So many more are to be done."""
+
+
 def data(text: str) -> None:
     """What the command was asked for. A reader that has gone (`| head`) is no error."""
     try:
@@ -73,7 +80,7 @@ def _colour(code: str, text: str) -> str:
 
 
 @contextmanager
-def progress(title: str, total: int) -> Iterator[Progress]:
+def progress(title: str, total: int) -> Iterator[Growing]:
     """A bar on a terminal; elsewhere a line now and then, and one at the end."""
     if sys.stderr.isatty():
         with _bar(title, total) as bar:
@@ -106,9 +113,12 @@ class _Lines:
         if self._done == self._total:
             talk(f"{self._title}: {self._done} of {self._total} done; last {text}")
 
+    def extend(self, more: int) -> None:
+        self._total += more
+
 
 @contextmanager
-def _bar(title: str, total: int) -> Iterator[Progress]:
+def _bar(title: str, total: int) -> Iterator[Growing]:
     # rich takes 60 ms to import; `--help` and `list` must not pay for it.
     from rich.console import Console  # noqa: PLC0415
     from rich.progress import (  # noqa: PLC0415
@@ -141,5 +151,8 @@ def _bar(title: str, total: int) -> Iterator[Progress]:
 
             def advance(self, text: str) -> None:
                 rich.update(task, advance=1, note=text, refresh=True)
+
+            def extend(self, more: int) -> None:
+                rich.update(task, total=(rich.tasks[0].total or 0) + more, refresh=True)
 
         yield Bar()

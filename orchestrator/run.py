@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Protocol
 from orchestrator.model import attempts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from orchestrator.log import Progress
-    from orchestrator.model.plan import Block, Job, Plan
+    from orchestrator.model.plan import Block, Job
     from orchestrator.model.record import Record
     from orchestrator.store import RunFolder
 
@@ -20,27 +22,23 @@ class Measure(Protocol):
         """The record of this attempt."""
 
 
-def missing_blocks(plan: Plan, records: attempts.ByKey) -> list[Block]:
-    """The blocks that have no counting attempt yet, those of the profiles last."""
-    return [
-        block
-        for block in (*plan.blocks, *plan.profile_blocks)
-        if attempts.next_attempt(block, records) is not None
-    ]
+def missing_blocks(blocks: Iterable[Block], records: attempts.ByKey) -> list[Block]:
+    """Those of these blocks that have no counting attempt yet."""
+    return [block for block in blocks if attempts.next_attempt(block, records) is not None]
 
 
 def work_through(
-    plan: Plan,
+    blocks: Iterable[Block],
     folder: RunFolder,
     records: attempts.ByKey,
     measure: Measure,
     progress: Progress,
 ) -> None:
-    """Measure every block that `records`, those of the folder, lack; whole, and in order.
+    """Measure every one of these blocks that `records`, those of the folder, lack; in order.
 
-    Each record is stored, and added to `records`, as soon as it exists.
+    A block is measured whole. Each record is stored, and added to `records`, as soon as it exists.
     """
-    for block in missing_blocks(plan, records):
+    for block in missing_blocks(blocks, records):
         first = attempts.next_attempt(block, records)
         while (attempt := attempts.next_attempt(block, records)) is not None:
             for job in block.jobs:

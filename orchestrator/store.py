@@ -227,6 +227,10 @@ class RunFolder:
         if not write_once(path, codec.encode(added)):
             raise UsageError(f"{path} exists already: another command added rounds to this run.")
 
+    def added(self) -> int:
+        """How many times rounds were added to the plan."""
+        return len(_listed(self.path / ADDED))
+
     def _added(self, run_id: str) -> list[AddedRounds]:
         """What was added, in order; InputError for a gap in it, or for what is another run's."""
         found = []

@@ -24,10 +24,13 @@ P = ParamSpec("P")
 NOX_SESSIONS = "STACKRACE_NOX_SESSIONS"
 
 
-class Threshold(click.ParamType[float]):
-    """`2%` or `0.02`."""
+class Fraction(click.ParamType[float]):
+    """`2%` or `0.02`: a threshold, or a precision."""
 
     name = "fraction"
+
+    def __init__(self, what: str) -> None:
+        self.what = what
 
     def convert(
         self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
@@ -36,14 +39,31 @@ class Threshold(click.ParamType[float]):
         from orchestrator.config import parse_threshold
 
         try:
-            return parse_threshold(str(value))
+            return parse_threshold(str(value), self.what)
         except UsageError as error:
             return self.fail(f"{error.what} {error.fix}", param, ctx)
 
 
+class Duration(click.ParamType[float]):
+    """`90s`, `30m`, `2h`, `1h30m`."""
+
+    name = "duration"
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The seconds; a usage failure says how to write them."""
+        from orchestrator.config import parse_duration
+
+        try:
+            return parse_duration(str(value))
+        except UsageError as error:
+            return self.fail(f"{error.what} {error.fix or ''}".rstrip(), param, ctx)
+
+
 threshold = click.option(
     "--threshold",
-    type=Threshold(),
+    type=Fraction("threshold"),
     metavar="PERCENT",
     help="Smaller differences do not matter to you [2%; of a recorded run: its own].",
 )
@@ -127,7 +147,9 @@ def configuration(flags: Flags) -> Config:
 def more_rounds(words: Sequence[str] | None = None) -> Callable[[int], str]:
     """How the user repeats the command with a number of rounds, whichever way they came."""
     own = list(sys.argv[1:] if words is None else words)
-    kept = _without(own, "--rounds")
+    kept = own
+    for option in ("--rounds", "--budget", "--precision"):
+        kept = _without(kept, option)
     sessions = os.environ.get(NOX_SESSIONS, "").split()
 
     def command(rounds: int) -> str:

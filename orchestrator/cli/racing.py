@@ -85,6 +85,18 @@ def prepare(**flags: Any) -> int:  # noqa: ANN401 - the names are those of Flags
 )
 @options.where
 @click.option("--rounds", type=int, metavar="N", help="Processes of each cell [the preset's].")
+@click.option(
+    "--budget",
+    type=options.Duration(),
+    metavar="TIME",
+    help="Add rounds as long as they fit into so much measuring, such as 30m; not with --rounds.",
+)
+@click.option(
+    "--precision",
+    type=options.Fraction("precision"),
+    metavar="PERCENT",
+    help="Add rounds until every interval is so narrow to either side; not with --rounds.",
+)
 @options.threshold
 @options.reference
 @click.option(

@@ -13,10 +13,10 @@ from orchestrator.config import packages, values
 from orchestrator.config.file import FILE, read
 from orchestrator.config.flags import Flags
 from orchestrator.config.sources import Source, sources
-from orchestrator.config.values import first, parse_threshold
+from orchestrator.config.values import first, parse_duration, parse_threshold
 from orchestrator.errors import UsageError
 from orchestrator.model.container import ContainerOptions
-from orchestrator.model.plan import Limits
+from orchestrator.model.plan import Goal, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,7 +25,15 @@ if TYPE_CHECKING:
     from orchestrator.model.grid import Preset
     from orchestrator.model.names import Backend, Device
 
-__all__ = ["Config", "Flags", "Source", "cache_folder", "load", "parse_threshold"]
+__all__ = [
+    "Config",
+    "Flags",
+    "Source",
+    "cache_folder",
+    "load",
+    "parse_duration",
+    "parse_threshold",
+]
 
 DEFAULT_PRESET = "quick"
 DEFAULT_THRESHOLD = 0.02
@@ -43,6 +51,7 @@ class Config:
     cases: tuple[str, ...]
     arms: tuple[str, ...]
     rounds: int | None  # None: the preset's
+    goal: Goal | None = None  # what decides how many instead
     threshold: float
     reference: str | None
     limits: Limits
@@ -95,6 +104,7 @@ def load(
         cases=flags.cases,
         arms=flags.arms,
         rounds=values.positive(first(flags.rounds, table.rounds), "rounds"),
+        goal=values.goal(flags, table, file),
         threshold=DEFAULT_THRESHOLD if threshold is None else threshold,
         reference=flags.reference or table.reference,
         limits=Limits(

@@ -24,6 +24,8 @@ class RunTable(
 
     preset: str | None = None
     rounds: int | None = None
+    budget: str | None = None  # 30m
+    precision: str | float | None = None
     threshold: str | float | None = None
     reference: str | None = None
     max_job_seconds: float | None = None

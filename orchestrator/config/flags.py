@@ -20,6 +20,8 @@ class Flags:
     cases: tuple[str, ...] = ()
     arms: tuple[str, ...] = ()
     rounds: int | None = None
+    budget: float | None = None  # seconds
+    precision: float | None = None
     threshold: float | None = None
     reference: str | None = None
     max_job_seconds: float | None = None

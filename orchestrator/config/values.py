@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 import re
 from pathlib import Path
-from typing import TypeVar, get_args
+from typing import TYPE_CHECKING, TypeVar, get_args
 
 from orchestrator.errors import UsageError
 from orchestrator.model.names import Device
+from orchestrator.model.plan import Goal
+
+if TYPE_CHECKING:
+    from orchestrator.config.file import RunTable
+    from orchestrator.config.flags import Flags
 
 LONGEST_NAME = 255  # bytes, on every file system that Linux has
 LONGEST_S = 7 * 24 * 3600.0
@@ -16,18 +21,31 @@ LONGEST_S = 7 * 24 * 3600.0
 T = TypeVar("T")
 
 
-def parse_threshold(text: str) -> float:
+def parse_threshold(text: str, what: str = "threshold") -> float:
     """`2%` or `0.02` as a fraction between 0 and 1."""
     number = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text)
     if number is None:
-        raise UsageError(f"{text!r} is not a threshold.", fix="Write it as 2% or 0.02.")
+        raise UsageError(f"{text!r} is not a {what}.", fix="Write it as 2% or 0.02.")
     value = float(number[1]) / (100 if number[2] else 1)
     if not 0 < value < 1:
         raise UsageError(
-            f"A threshold of {text} makes no sense: it must lie between 0% and 100%.",
+            f"A {what} of {text} makes no sense: it must lie between 0% and 100%.",
             fix="2% is written as 2% or 0.02.",
         )
     return value
+
+
+def parse_duration(text: str, what: str = "budget") -> float:
+    """`90s`, `30m`, `2h` or `1h30m` in seconds."""
+    number = r"(\d+(?:\.\d+)?)"
+    found = re.fullmatch(rf"\s*(?:{number}h)?(?:{number}m)?(?:{number}s)?\s*", text.lower())
+    parts = [float(part or 0) for part in found.groups()] if found else []
+    seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
+    if not text.strip() or found is None:
+        raise UsageError(f"{text!r} is not a {what}.", fix="Write it as 90s, 30m, 2h or 1h30m.")
+    if not 0 < seconds <= LONGEST_S:
+        raise UsageError(f"A {what} of {text} makes no sense: more than nothing, at most a week.")
+    return seconds
 
 
 def parse_devices(text: str) -> tuple[Device, ...]:
@@ -77,6 +95,35 @@ def threshold(value: str | float | None, file: Path) -> float | None:
         return None
     try:
         return parse_threshold(str(value))
+    except UsageError as error:
+        raise UsageError(f"{file}: {error.what}", fix=error.fix) from error
+
+
+def goal(flags: Flags, table: RunTable, file: Path) -> Goal | None:
+    """What decides how many rounds there are, unless their number was given.
+
+    The command line wins over stackrace.toml; UsageError where one of them says both.
+    """
+    for said, where in ((flags, "--rounds, --budget and --precision"), (table, f"{file}: [run]")):
+        if said.rounds is not None and (said.budget, said.precision) != (None, None):
+            raise UsageError(
+                f"{where}: a number of rounds, or a budget and a precision that decide it, "
+                "not both.",
+                fix="Leave --rounds out, or the others.",
+            )
+    if flags.rounds is not None:
+        return None
+    if flags.budget is not None or flags.precision is not None:
+        return Goal(budget_s=flags.budget, precision=flags.precision)
+    if table.budget is None and table.precision is None:
+        return None
+    try:
+        return Goal(
+            budget_s=None if table.budget is None else parse_duration(table.budget),
+            precision=None
+            if table.precision is None
+            else parse_threshold(str(table.precision), "precision"),
+        )
     except UsageError as error:
         raise UsageError(f"{file}: {error.what}", fix=error.fix) from error
 

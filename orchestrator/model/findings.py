@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from orchestrator.model.comparison import Comparison
     from orchestrator.model.control import ChangedBlock
     from orchestrator.model.noise import Noise
+    from orchestrator.model.precision import Precision
     from orchestrator.model.quantities import Quantities
     from orchestrator.model.reproducibility import Agreements
 
@@ -49,4 +50,5 @@ class Findings:
     profiles: tuple[Profiled, ...] = ()
     broken: tuple[Broken, ...] = ()
     differences: tuple[Difference, ...] = ()  # between runs and machines, none of them blocking
+    precision: Precision | None = None  # of one run that was asked for one
     noise: tuple[Noise, ...] = ()  # the newest selftest of each machine that was used

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
+from orchestrator.model.plan import Goal
+
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """Counting jobs by outcome; `missing` ones have no counting record yet."""
@@ -11,7 +13,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str
     created: str
     environments: tuple[str, ...]
-    rounds: int
+    rounds: int  # planned so far
+    goal: Goal | None = None  # rounds may be added until it is reached
     planned: int
     outcomes: dict[str, int]
     missing: int

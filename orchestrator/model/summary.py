@@ -12,6 +12,7 @@ from orchestrator.model.comparison import Comparison
 from orchestrator.model.control import ChangedBlock
 from orchestrator.model.findings import Broken, Profiled
 from orchestrator.model.noise import Noise
+from orchestrator.model.precision import Precision
 from orchestrator.model.quantities import Quantities
 from orchestrator.model.reproducibility import Agreements
 
@@ -32,3 +33,4 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     broken: tuple[Broken, ...] = ()
     differences: tuple[Difference, ...] = ()
     noise: tuple[Noise, ...] = ()
+    precision: Precision | None = None

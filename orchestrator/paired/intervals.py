@@ -64,8 +64,8 @@ def estimate(log_ratios: Floats, *, alpha: float) -> Estimates:
 
 def half_widths(standard_error: Floats, pairs: NDArray[np.int64], *, alpha: float) -> Floats:
     """Half of each two-sided 1 - alpha interval, of the log ratio: Student's."""
-    reach: Floats = stats.t.ppf(1 - alpha / 2, np.maximum(pairs - 1, 1))
-    return reach * standard_error
+    reach = stats.t.ppf(1 - alpha / 2, np.maximum(pairs - 1, 1))
+    return np.asarray(reach * standard_error, dtype=np.float64)
 
 
 def detectable(

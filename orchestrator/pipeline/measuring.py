@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from orchestrator import containers, control, host, interrupt, kernel, log, process, record, run
+from orchestrator import containers, control, host, interrupt, kernel, log, process, record
 from orchestrator.engines import local
 from orchestrator.errors import InterruptedRunError, StackraceError
 from orchestrator.model import attempts, phrases
 from orchestrator.model.names import FAILED_OUTCOMES
-from orchestrator.pipeline import health, reading
+from orchestrator.pipeline import health, reading, rounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -32,13 +32,14 @@ class Hints:
 
     more_rounds: Callable[[int], str] | None  # None: a resumed run keeps its plan
     resume: Callable[[Path], str]
+    as_json: bool = False  # what a selftest shows
 
 
-def _warn_of_load(loads: Sequence[float], cores: int, when: str) -> None:
+def _warn_of_load(loads: Sequence[float], cores: int) -> None:
     """A busy machine measures its other work too. One worker alone makes a load of `cores`."""
     if loads and median(loads) > BUSY * cores:
         log.warn(
-            f"The machine {when} busy: load {median(loads):.1f} on {phrases.count(cores, 'core')}. "
+            f"The machine was busy: load {median(loads):.1f} on {phrases.count(cores, 'core')}. "
             "Times vary more then, and intervals get wide; measure on a quiet machine."
         )
 
@@ -93,20 +94,22 @@ def measure(
             f"Docker Engine at {away} is on another machine: what records say of CPU, memory and "
             "load is this machine's, not that one's."
         )
-    _warn_of_load([host.load().load_1m], machine.cores, "is")
     with (
         folder.claimed(),
         control.Clock(cores=planned.pin) as clock,
         kernel.kept_off(planned.pin),
-        _resumable(folder, planned, hints),
+        _resumable(folder, hints),
     ):
         records = attempts.by_key(folder.records())
-        jobs = sum(len(block.jobs) for block in run.missing_blocks(planned, records))
-        with log.progress("racing", jobs) as progress:
-            run.work_through(planned, folder, records, one, progress)
-    _warn_of_load(loads, machine.cores, "was")
+        rounds.work_through(planned, folder, records, one)
+    _warn_of_load(loads, machine.cores)
     _warn_of_profiles(planned, records)
-    return reading.conclude(folder, preparing_s=preparing_s, more_rounds=hints.more_rounds)
+    return reading.conclude(
+        folder,
+        preparing_s=preparing_s,
+        more_rounds=hints.more_rounds,
+        as_json=hints.as_json,
+    )
 
 
 def _warn_of_profiles(planned: Plan, records: attempts.ByKey) -> None:
@@ -132,16 +135,16 @@ def _away(planned: Plan) -> str:
 
 
 @contextmanager
-def _resumable(folder: RunFolder, planned: Plan, hints: Hints) -> Iterator[None]:
+def _resumable(folder: RunFolder, hints: Hints) -> Iterator[None]:
     """Say, when the run is cut, what it has and how to go on; leave that in summary.json too."""
     try:
         yield
     except (interrupt.Stopped, StackraceError) as cut:
-        every = len(planned.jobs) + len(planned.profiles)
-        done = every - reading.status(folder.path).missing
+        found = reading.status(folder.path)
+        done = found.planned - found.missing
         what = f"Stopped ({cut})." if isinstance(cut, interrupt.Stopped) else cut.what
         error = InterruptedRunError(
-            f"{what} {phrases.count(done, 'job')} of {every} are measured and kept.",
+            f"{what} {phrases.count(done, 'job')} of {found.planned} are measured and kept.",
             fix=f"Go on with: {hints.resume(folder.path)}",
             exit_code=cut.exit_code,
         )

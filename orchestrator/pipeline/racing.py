@@ -18,15 +18,15 @@ from orchestrator import (
     matrix,
     pairs,
     plan,
-    run,
+    precision,
     workload,
 )
 from orchestrator.environments import interpreters, locks
 from orchestrator.errors import EnvironmentFailedError, UsageError
 from orchestrator.model import attempts, phrases
-from orchestrator.pipeline import devices, preparing
+from orchestrator.pipeline import devices, machines, preparing, rounds
 from orchestrator.pipeline.measuring import Hints, measure
-from orchestrator.report import words
+from orchestrator.report import goals, words
 from orchestrator.store import RunFolder, storage_errors
 
 if TYPE_CHECKING:
@@ -68,8 +68,16 @@ def race(settings: config.Config, hints: Hints) -> int:
         same_weights=settings.same_weights,
     )
     reference = plan.check_reference(rows, selection, settings.reference)
-    _announce(every, selection, rows, settings)
+    selection, expected = _with_goal(every, selection, rows, settings)
     _warn_of_pythons(entered)
+    machines.warn(
+        rounds=expected,
+        threshold=settings.threshold,
+        devices=choice.devices,
+        uuids=choice.uuids,
+        pin=settings.pin,
+        selftest=settings.selftest,
+    )
     started = time.monotonic()
     prepared = preparing.build(
         [item for item in entered if not choice.hopeless(item.row.identifier)],
@@ -95,6 +103,7 @@ def race(settings: config.Config, hints: Hints) -> int:
         profile=settings.profile,
         pin=settings.pin,
         selftest=settings.selftest,
+        goal=settings.goal,
     )
     with devices.held(choice.uuids, settings):
         folder = RunFolder.create(settings.results, planned, workloads)
@@ -117,11 +126,18 @@ def resume(path: Path, settings: config.Config, hints: Hints) -> int:
             fix="Finish it with the stackrace that started it, or start a new run.",
         )
     _check_workloads(folder, planned)
-    lacking = run.missing_blocks(planned, attempts.by_key(folder.records()))
-    if not lacking:
+    if not rounds.unfinished(planned, attempts.by_key(folder.records())):
         jobs = phrases.count(len(planned.jobs) + len(planned.profiles), "job")
         log.talk(f"Nothing is missing in {path}: it has {jobs}, and the records of all.")
         return measure(folder, planned, {}, hints, preparing_s=0.0)
+    machines.warn(
+        rounds=planned.rounds,
+        threshold=planned.threshold,
+        devices=tuple({case.device: None for case in planned.cases}),
+        uuids=planned.gpus,
+        pin=planned.pin,
+        selftest=planned.selftest,
+    )
     started = time.monotonic()
     prepared = preparing.build(
         preparing.again(planned, settings, zipapp),
@@ -151,11 +167,31 @@ def lock(settings: config.Config) -> None:
     locks.compile_locks(rows, interpreter=interpreter, say=log.talk)
 
 
-def _announce(
+def _with_goal(
     every: Grid, selection: Selection, rows: Sequence[Row], settings: config.Config
+) -> tuple[Selection, int]:
+    """Say what is going to happen; return what is planned first, and how many rounds to expect."""
+    once = dataclasses.replace(selection, rounds=1)
+    round_s = grid.estimate_s(every, once, environments=len(rows), limits=settings.limits)
+    if settings.goal is not None:
+        pilot = precision.pilot(settings.goal, round_s)
+        selection = dataclasses.replace(selection, rounds=pilot)
+    _announce(every, selection, rows, settings, round_s=round_s)
+    if settings.goal is None:
+        return selection, selection.rounds
+    return selection, precision.expected(settings.goal, round_s)
+
+
+def _announce(
+    every: Grid,
+    selection: Selection,
+    rows: Sequence[Row],
+    settings: config.Config,
+    *,
+    round_s: float,
 ) -> None:
     """Say what is going to happen, and how long it may take."""
-    estimate = grid.estimate_s(every, selection, environments=len(rows), limits=settings.limits)
+    estimate = round_s * selection.rounds
     grid.check_size(selection.jobs(len(rows)), estimate)
     # How fast a user's own model is, nobody knows: iterations are cut to fit the limit of a job.
     about = "up to about" if settings.workloads else "about"
@@ -167,6 +203,11 @@ def _announce(
         f"{phrases.count(selection.rounds, 'interleaved round')}, {about} "
         f"{words.roughly(estimate)} of measuring{then}."
     )
+    if settings.goal is not None:
+        log.talk(goals.before(settings.goal, most=precision.most(settings.goal)))
+        small = "" if settings.workloads else goals.too_small(settings.goal, round_s)
+        if small:
+            log.warn(small)
     for size, seconds in grid.too_long(every, selection, settings.limits).items():
         log.warn(
             f"{size} may be too slow on a CPU for {settings.limits.job_s:.0f} s a process; it "

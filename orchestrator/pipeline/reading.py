@@ -16,8 +16,8 @@ from orchestrator.model.names import FAILED_OUTCOMES
 from orchestrator.model.phrases import count
 from orchestrator.model.status import Status
 from orchestrator.model.summary import SUMMARY_SCHEMA, Summary
-from orchestrator.pipeline import asking, beside
-from orchestrator.report import markdown, terminal, words
+from orchestrator.pipeline import asking, beside, machines, rounds
+from orchestrator.report import goals, markdown, terminal, words
 from orchestrator.report.context import Context
 from orchestrator.store import (
     NAME_RESULTS,
@@ -92,20 +92,31 @@ class Written:
 
 
 def conclude(
-    folder: RunFolder, *, preparing_s: float, more_rounds: Callable[[int], str] | None
+    folder: RunFolder,
+    *,
+    preparing_s: float,
+    more_rounds: Callable[[int], str] | None,
+    as_json: bool = False,
 ) -> int:
-    """Report on a run that has just ended: into its folder and onto the terminal."""
+    """Report on a run that has just ended: into its folder and onto the terminal.
+
+    Of a selftest, what it shows of the machine is told instead, `as_json` where that was asked for.
+    """
     found = _read((folder.path,))
-    rounds = max(MORE_ROUNDS, 2 * found.context.rounds)
+    more = max(MORE_ROUNDS, 2 * found.context.rounds)
     context = replace(
         found.context,
         folder=folder.path,
         preparing_s=preparing_s,
-        command=more_rounds(rounds) if more_rounds else None,
-        command_s=found.comparison.measuring_s / found.context.rounds * rounds,
+        command=more_rounds(more) if more_rounds else None,
+        command_s=found.comparison.measuring_s / found.context.rounds * more,
     )
     found = replace(found, context=context)
-    log.data(found.text)  # before it is written: a full disk must not hide it
+    plan = folder.plan()
+    if plan.selftest:
+        machines.conclude(found.frame, plan, folder.path, as_json=as_json)
+    else:
+        log.data(found.text)  # before it is written: a full disk must not hide it
     _write(found, folder.path, ("md", "parquet"), exit_code=found.exit_code)
     return found.exit_code
 
@@ -132,6 +143,7 @@ def status(path: Path) -> Status:
         created=plan.created,
         environments=tuple(item.identifier for item in plan.environments),
         rounds=plan.rounds,
+        goal=plan.goal,
         planned=len(plan.jobs) + len(plan.profiles),
         outcomes=dict(outcomes),
         missing=missing,
@@ -144,7 +156,8 @@ def status_text(found: Status) -> str:
     ended = ", ".join(f"{number} {outcome}" for outcome, number in found.outcomes.items())
     state = "complete" if not found.missing else f"{count(found.missing, 'job')} missing"
     return (
-        f"{found.run_id}  {', '.join(found.environments)}  {count(found.rounds, 'round')}\n"
+        f"{found.run_id}  {', '.join(found.environments)}  "
+        f"{count(found.rounds, 'round')}{goals.so_far(found.goal, ended=not found.missing)}\n"
         f"{count(found.planned, 'job')} planned: {ended or 'none measured yet'}; {state}"
         + (f"; {count(found.superseded, 'superseded record')}" if found.superseded else "")
     )
@@ -223,17 +236,21 @@ def _read(
         environments=environments,
         threshold=threshold or _shared_threshold(plans),
         reference=reference or _shared_reference(plans),
+        alpha=min(plan.alpha for plan in plans),
     )
     every = compared()
+    selftests = machines.known(frame)
     findings = Findings(
         comparison=compared(kinds=kinds) if kinds else every,
         # Of all kinds: what computes something else is not advised because nobody asked.
         advice=advice.of(frame, every, asking.asked(plans)),
         quantities=quantities.of(frame),
         agreements=reproducibility.of(frame),
-        changed=control.changed(frame),
+        changed=control.changed(frame, spreads=machines.controls(selftests)),
         profiles=beside.profiles(runs),
         broken=beside.broken(runs),
+        noise=selftests,
+        precision=rounds.reached(plans[0], frame) if len(runs) == 1 else None,
     )
     return Reading(
         frame=frame,
@@ -310,6 +327,7 @@ def _write(
         broken=findings.broken,
         differences=findings.differences,
         noise=findings.noise,
+        precision=findings.precision,
     )
     files = []
     for name in dict.fromkeys(formats):

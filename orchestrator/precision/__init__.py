@@ -2,6 +2,18 @@
 
 from __future__ import annotations
 
+from orchestrator.precision.decision import (
+    MOST,
+    PILOT,
+    Decision,
+    decide,
+    expected,
+    forecast,
+    most,
+    pilot,
+    reached,
+)
+from orchestrator.precision.measured import Measured, measured
 from orchestrator.precision.widths import (
     LEAST_PAIRS,
     asking,
@@ -11,4 +23,22 @@ from orchestrator.precision.widths import (
     spread,
 )
 
-__all__ = ["LEAST_PAIRS", "asking", "detectable", "half_widths", "rounds_for", "spread"]
+__all__ = [
+    "LEAST_PAIRS",
+    "MOST",
+    "PILOT",
+    "Decision",
+    "Measured",
+    "asking",
+    "decide",
+    "detectable",
+    "expected",
+    "forecast",
+    "half_widths",
+    "measured",
+    "most",
+    "pilot",
+    "reached",
+    "rounds_for",
+    "spread",
+]

@@ -9,6 +9,7 @@ from orchestrator.model.matrix import title
 from orchestrator.report import (
     advising,
     agreeing,
+    goals,
     lines,
     measured,
     paths,
@@ -18,7 +19,7 @@ from orchestrator.report import (
     words,
 )
 from orchestrator.report.cells import PHASES, read
-from orchestrator.report.further import further_tables
+from orchestrator.report.further import further_tables, shown
 from orchestrator.report.marks import bullets, grid, text
 from orchestrator.report.sentences import headline
 from orchestrator.report.tables import main_tables
@@ -90,7 +91,8 @@ def _results(cells: Sequence[Cell], comparison: Comparison, context: Context) ->
         return
     yield "## Results"
     environments = [item.identifier for item in context.environments]
-    for table in main_tables(cells, comparison, environments):
+    told = shown(cells, comparison)
+    for table in main_tables(cells, comparison, environments, told=told):
         yield from _table(table)
     for note in lines.notes(cells, comparison):
         yield text(note)
@@ -163,6 +165,8 @@ def _trust(findings: Findings, context: Context) -> Iterator[str]:
         lines.rule(comparison) if comparison.contrasts else "",
         _CORRECTION if comparison.contrasts else "",
         lines.power(comparison),
+        goals.reached(findings.precision) if findings.precision else "",
+        *lines.selftests(findings),
         lines.jobs(comparison, context),
         *comparison.warnings,
         lines.changed(findings),

@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from orchestrator.model import phrases
-from orchestrator.report import advising, agreeing, lines, measured
+from orchestrator.report import advising, agreeing, further, goals, lines, measured
 from orchestrator.report.cells import read
 from orchestrator.report.further import counts, further_tables
 from orchestrator.report.sentences import headline
@@ -70,6 +70,9 @@ def render(
     page.gap()
     page.say(lines.rule(comparison) if comparison.contrasts and not nothing else "")
     page.say(lines.power(comparison))
+    page.say(goals.reached(findings.precision) if findings.precision else "")
+    for line in lines.selftests(findings):
+        page.say(line)
     page.say(lines.jobs(comparison, context))
     for warning in (*comparison.warnings, lines.changed(findings)):
         page.say(f"warning: {warning}" if warning else "", style="yellow")
@@ -83,7 +86,8 @@ def _results(page: _Page, cells: Sequence[Cell], comparison: Comparison, context
     for sentence in headline(cells, comparison):
         page.say(sentence)
     environments = [item.identifier for item in context.environments]
-    drawn = main_tables(cells, comparison, environments)
+    told = further.shown(cells, comparison) if _short(further_tables(cells, comparison)) else ()
+    drawn = main_tables(cells, comparison, environments, told=frozenset(told))
     shown = _first(drawn)
     for table in drawn[:shown]:
         page.draw(table)
@@ -112,7 +116,7 @@ def _first(tables: Sequence[Table]) -> int:
 
 def _further(page: _Page, cells: Sequence[Cell], comparison: Comparison, context: Context) -> None:
     tables = further_tables(cells, comparison)
-    if sum(len(table.rows) for table in tables) <= FURTHER_ROWS:
+    if _short(tables):
         for table in tables:
             page.draw(table)
         return
@@ -120,6 +124,11 @@ def _further(page: _Page, cells: Sequence[Cell], comparison: Comparison, context
         "More in report.md:" if context.folder else "More, in full in a written report:",
         counts(cells, comparison),
     )
+
+
+def _short(tables: Sequence[Table]) -> bool:
+    """Whether the further tables fit a terminal."""
+    return sum(len(table.rows) for table in tables) <= FURTHER_ROWS
 
 
 class _Page:

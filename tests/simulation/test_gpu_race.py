@@ -117,7 +117,7 @@ class Bench:
             )
 
         records = attempts.by_key(self.folder.records())
-        run.work_through(self.plan, self.folder, records, measure, Silence())
+        run.work_through(self.plan.blocks, self.folder, records, measure, Silence())
         found: dict[str, list[Record]] = {}
         for made in self.folder.records():
             found.setdefault(made.arm.environment, []).append(made)

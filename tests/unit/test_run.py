@@ -56,7 +56,8 @@ class Fake:
 
 def work_through(plan: Plan, folder: RunFolder, measure: Fake, progress: Count) -> None:
     """Work through a plan from what its folder holds, as a command does."""
-    run.work_through(plan, folder, attempts.by_key(folder.records()), measure, progress)
+    blocks = (*plan.blocks, *plan.profile_blocks)
+    run.work_through(blocks, folder, attempts.by_key(folder.records()), measure, progress)
 
 
 @pytest.fixture

@@ -1,0 +1,112 @@
+"""Rounds that were planned, and those that a budget or a precision adds to them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from orchestrator import log, plan, precision, run
+from orchestrator.merge import merge
+from orchestrator.model.plan import ROUNDS_SCHEMA, AddedRounds
+from orchestrator.paired.cells import read
+from orchestrator.report import goals
+from orchestrator.verdict.contrasts import pairings
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from orchestrator.log import Growing
+    from orchestrator.model import attempts
+    from orchestrator.model.plan import Goal, Plan
+    from orchestrator.model.precision import Precision
+    from orchestrator.run import Measure
+    from orchestrator.store import RunFolder
+
+
+def work_through(
+    planned: Plan, folder: RunFolder, records: attempts.ByKey, measure: Measure
+) -> None:
+    """Measure what is missing, then add round after round until the goal is reached.
+
+    Profiles come last. `records`, those of the folder, grow with it.
+    """
+    missing = run.missing_blocks((*planned.blocks, *planned.profile_blocks), records)
+    title = "racing" if planned.goal is None else "racing, rounds may be added"
+    with log.progress(title, sum(len(block.jobs) for block in missing)) as progress:
+        run.work_through(planned.blocks, folder, records, measure, progress)
+        if planned.goal is not None:
+            _add(planned, folder, records, measure, progress=progress, goal=planned.goal)
+        run.work_through(planned.profile_blocks, folder, records, measure, progress)
+
+
+def unfinished(planned: Plan, records: attempts.ByKey) -> bool:
+    """Whether anything is missing, or a round is to be added, in a run that was cut."""
+    if run.missing_blocks((*planned.blocks, *planned.profile_blocks), records):
+        return True
+    if planned.goal is None:
+        return False
+    found = _measured(planned, records)
+    return bool(precision.decide(found, planned, planned.goal).cases)
+
+
+def reached(planned: Plan, frame: pd.DataFrame) -> Precision | None:
+    """Whether a run is as precise as was asked; None where no precision was. `frame`: its table."""
+    if planned.goal is None or planned.goal.precision is None:
+        return None
+    return precision.reached(_read(planned, frame), planned, planned.goal.precision)
+
+
+def _add(
+    planned: Plan,
+    folder: RunFolder,
+    records: attempts.ByKey,
+    measure: Measure,
+    *,
+    progress: Growing,
+    goal: Goal,
+) -> None:
+    """Add rounds to a plan of which nothing is missing, one by one, and measure them."""
+    found = _measured(planned, records)
+    _foretell(planned, goal, found)
+    while (decision := precision.decide(found, planned, goal)).cases:
+        number = planned.rounds + 1
+        added = AddedRounds(
+            schema=ROUNDS_SCHEMA,
+            run_id=planned.run_id,
+            number=folder.added() + 1,
+            created=datetime.now(tz=UTC).isoformat(timespec="seconds"),
+            blocks=plan.added_round(planned, decision.cases, number),
+            reason=decision.reason,
+        )
+        folder.add_rounds(added)
+        planned = planned.grown([added])
+        progress.extend(sum(len(block.jobs) for block in added.blocks))
+        run.work_through(added.blocks, folder, records, measure, progress)
+        found = _measured(planned, records)
+    log.talk(f"No more rounds after {planned.rounds}: {decision.reason}.")
+
+
+def _foretell(planned: Plan, goal: Goal, found: precision.Measured) -> None:
+    over = goals.overrun(goal, rounds=planned.rounds, spent_s=found.spent_s)
+    expected = precision.forecast(found, planned, goal)
+    if over:
+        log.warn(over)
+    elif expected is not None:
+        log.talk(goals.forecast(expected, goal))
+
+
+def _measured(planned: Plan, records: attempts.ByKey) -> precision.Measured:
+    every = [record for tried in records.values() for record in tried.values()]
+    return _read(planned, merge([(planned, every)]))
+
+
+def _read(planned: Plan, frame: pd.DataFrame) -> precision.Measured:
+    cells = read(frame)
+    found = pairings(
+        cells,
+        environments=[item.identifier for item in planned.environments],
+        reference=planned.reference,
+        kinds=None,
+    )
+    contrasts = dict.fromkeys((pair.candidate, pair.reference) for pair in found)
+    return precision.measured(frame, cells, list(contrasts))
