@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from orchestrator import __version__
-from orchestrator.cli import beginning, cleaning, doctor, listing, racing, reading
+from orchestrator.cli import beginning, cleaning, doctor, listing, racing, reading, selftest
 from orchestrator.errors import StackraceError, UsageError, nearest
 
 if TYPE_CHECKING:
@@ -66,6 +66,7 @@ for command in (
     reading.merge,
     reading.compare,
     reading.report,
+    selftest.selftest,
     racing.lock,
 ):
     stackrace.add_command(command)
