@@ -175,6 +175,29 @@ def power(comparison: Comparison) -> str:
     return "; ".join(parts) + "." if parts else ""
 
 
+def selftests(findings: Findings) -> list[str]:
+    """What the newest selftest of each machine saw, and whether it was calmer then."""
+    spreads = [cell.spread for cell in findings.comparison.cells if cell.spread is not None]
+    found = []
+    machines = {noise.machine for noise in findings.noise}
+    for noise in findings.noise:
+        where = "this machine" if len(machines) == 1 else f"machine {noise.machine}"
+        where = f"the GPU of {where}" if noise.device == "gpu" else where
+        line = (
+            f"The selftest of {noise.created[:10]} on {where} saw differences of "
+            f"{words.about(noise.detectable)} and more in {phrases.count(noise.rounds, 'round')} "
+            f"(spread {words.about(noise.spread)})"
+        )
+        times = noise.calmer_than(spreads) if len(findings.noise) == 1 else None
+        if times is not None:
+            line += (
+                f"; processes here vary {words.times_as_long(times)} as much as then: the machine "
+                "was busier, or these models are less even"
+            )
+        found.append(f"{line}.")
+    return found
+
+
 def jobs(comparison: Comparison, context: Context) -> str:
     """`48 of 48 jobs ok, 3 min 26 s measuring, 31 s preparing.`
 
