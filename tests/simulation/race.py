@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Final, Literal, get_args
 
 import numpy as np
+import pandas as pd
+from scipy import stats
 
 from orchestrator.merge import merge
 from orchestrator.paired import families, intervals
@@ -12,12 +14,12 @@ from orchestrator.verdict import judge
 from tests import factories
 
 if TYPE_CHECKING:
-    import pandas as pd
     from numpy.typing import NDArray
 
     from orchestrator.model.names import State
 
 Noise = Literal["normal", "bimodal", "drifting"]
+NOISES: Final[tuple[Noise, ...]] = get_args(Noise)
 
 
 def table(*, cases: int, rounds: int) -> pd.DataFrame:
@@ -38,7 +40,9 @@ def timed(
     noise: Noise,
     ratio: float | NDArray[np.float64] = 1.0,
 ) -> pd.DataFrame:
-    """The table with process medians drawn anew; tf20 takes `ratio` times as long (one a case).
+    """The table with process medians drawn anew; tf20 takes `ratio` times as long.
+
+    `ratio`: one for all, or one a case, in the order of the table.
 
     Log time = process effect (sd 2%; bimodal: a quarter of the processes 6% more) + what 30 noisy
     iterations leave in a median (sd 1%) + drift (a random walk of 1% a process, in the order in
@@ -51,8 +55,8 @@ def timed(
     if noise == "drifting":
         order = np.argsort(frame["started_s"].to_numpy(dtype=float))
         log_s[order] += np.cumsum(random.normal(0, 0.01, count))
-    _, case = np.unique(frame["case"].to_numpy(dtype=str), return_inverse=True)
-    ratios = np.broadcast_to(ratio, case.max() + 1)[case]
+    case, names = pd.factorize(frame["case"])
+    ratios = np.broadcast_to(ratio, len(names))[case]
     log_s += np.where(frame["environment"] == "tf20", np.log(ratios), 0.0)
     return frame.assign(median_s=0.01 * np.exp(log_s))
 
@@ -64,8 +68,8 @@ def log_ratios(frame: pd.DataFrame) -> NDArray[np.float64]:
     return ratios
 
 
-def states(frame: pd.DataFrame) -> list[State]:
-    """The verdict on every case of one table at 2%: the statistics alone, a hundred times faster.
+def states(frame: pd.DataFrame, *, threshold: float = 0.02) -> list[State]:
+    """The verdict on every case of one table: the statistics alone, a hundred times faster.
 
     That this is what `compare` says has a test of its own.
     """
@@ -73,6 +77,19 @@ def states(frame: pd.DataFrame) -> list[State]:
     count = len(found.p)
     q = families.corrected(found, ["version"] * count, np.ones(count, dtype=bool))
     return [
-        judge.state(low=low, high=high, q=each, threshold=0.02, alpha=0.05)[0]
+        judge.state(low=low, high=high, q=each, threshold=threshold, alpha=0.05)[0]
         for low, high, each in zip(found.low, found.high, q, strict=True)
     ]
+
+
+def called(frame: pd.DataFrame) -> NDArray[np.bool_]:
+    """Which cases of one table are `faster` or `slower`."""
+    return np.array([state in {"faster", "slower"} for state in states(frame)])
+
+
+def called_plainly(frame: pd.DataFrame, level: float) -> NDArray[np.bool_]:
+    """The same by Benjamini and Hochberg's correction alone, at this level."""
+    found = intervals.estimate(log_ratios(frame), alpha=0.05)
+    beyond = (found.low > 1.02) | (found.high < 1 / 1.02)
+    called: NDArray[np.bool_] = beyond & (stats.false_discovery_control(found.p) < level)
+    return called
