@@ -121,6 +121,14 @@ def reports(session: nox.Session) -> None:
     _run(session, "-m", "orchestrator.pipeline.reported", *words, *session.posargs)
 
 
+@nox.session(python=PYTHON, default=False, tags=["update"])
+def rigour(session: nox.Session) -> None:
+    """Check what the verdict claims about its errors at full size, and write docs/rigour.md."""
+    session.install("--require-hashes", "-r", "requirements-dev.txt")
+    words = ("tests/simulation", "-n", "auto", "--write-rigour", "docs/rigour.md")
+    session.run("pytest", *words, *session.posargs, env={"STACKRACE_SIMULATE": "full"})
+
+
 def _stackrace(session: nox.Session, *words: str) -> None:
     session.install("--require-hashes", "-r", "requirements.txt")
     _run(session, "-m", "orchestrator", *words, *session.posargs)

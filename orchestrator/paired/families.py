@@ -3,8 +3,8 @@
 A grid of 200 comparisons has, by chance, some whose blocks agree far better than its blocks do.
 Student's t divides by that scatter, so nearly all false alarms come from there: after Benjamini and
 Hochberg's correction 2% of grids without any difference (4% where processes are bimodal) still had
-a verdict whose whole interval lay beyond 2%. A smaller q would take as many true verdicts away: at
-q < .02 half of the differences of 5% are lost, because few blocks hardly ever reach p = .0001.
+a verdict whose whole interval lay beyond 2%. A smaller q would take true verdicts away: q < .01
+loses half of the differences of 5%, because few blocks hardly ever reach p = .0001.
 
 So a difference must also stand when its scatter is seen in the light of the others', and there it
 is corrected for any dependence, because comparisons share references and a machine. docs/rigour.md

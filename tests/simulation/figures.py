@@ -32,6 +32,32 @@ TARGETS: Final = {
 }
 CHOICE: Final = "choice"
 NAIVE: Final = "naive"
+_INTRODUCTION: Final = """\
+Written by the tests themselves (`nox -s rigour`); nothing here was typed in. Every figure comes
+through the code that merges and judges real runs: only times are drawn, or not even these (R10,
+R11). Seeds are fixed."""
+_NOISE: Final = """\
+Log time of a process = process effect (sd 2%) + what 30 noisy iterations leave in a median (sd 1%).
+`bimodal`: a quarter of the processes takes 6% longer. `drifting`: the machine's speed moves by 1%
+from process to process, too. `rho`: how much an iteration depends on the one before."""
+_NAIVE_HEAD: Final = """\
+## What other rules would say
+
+How often a version is called different from itself, where 5% is meant, with 5, 10 and 20 processes
+of 30 iterations: drifting noise, each iteration depends on the one before by 0.3, one in a hundred
+is a spike of 40%.
+
+| rule | all of A, then all of B | blocks of A and B in random order | races |
+|---|---|---|---|"""
+_CHOICE_HEAD: Final = """\
+## Why this correction
+
+Drifting noise, 10 rounds. Whichever the rule, `slower` and `faster` also need the whole interval
+beyond 2%. The last one is stackrace's; `orchestrator/paired/families.py` has the reason.
+
+| rule | grids of 200 without a difference that have a verdict | differences of 5% found among 200 \
+| over |
+|---|---|---|---|"""
 _HEAD: Final = "| what | bound | measured | over | holds |\n|---|---|---|---|---|"
 
 
@@ -62,13 +88,8 @@ def page(kept: Iterable[tuple[Figure, bool]], *, how: str) -> str:
     figures = sorted(kept, key=lambda item: _rank(item[0].target))
     parts = [
         "# Rigour: what a verdict withstands",
-        "Written by the tests themselves (`nox -s rigour`); nothing here was typed in. Every "
-        "figure goes through the code that merges and judges real runs; only times are drawn, "
-        "unless the table says otherwise. Seeds are fixed.",
-        how,
-        "Log time of a process = process effect (sd 2%) + what 30 noisy iterations leave in a "
-        "median (sd 1%). `bimodal`: a quarter of the processes takes 6% longer. `drifting`: the "
-        "machine's speed moves by 1% from process to process, too.",
+        f"{_INTRODUCTION} {how}",
+        _NOISE,
         _summary(figures),
         *(_section(target, text, figures) for target, text in TARGETS.items()),
         _naive([figure for figure, _ in figures if figure.target == NAIVE]),
@@ -104,34 +125,13 @@ def _section(target: str, text: str, figures: Sequence[tuple[Figure, bool]]) -> 
 
 
 def _naive(figures: Sequence[Figure]) -> str:
-    if not figures:
-        return ""
-    rows = [f"| {item.what} | {item.bound} | {item.found} | {item.size} |" for item in figures]
-    return "\n".join(
-        [
-            "## What other rules would say\n",
-            "How often a version is called different from itself, where 5% is meant, with 5, 10 "
-            "and 20 processes of 30 iterations: noise as above and drifting, each iteration "
-            "depends on the one before by 0.3, and one in a hundred is a spike of 40%.\n",
-            "| rule | all of A, then all of B | blocks of A and B in random order | over |",
-            "|---|---|---|---|",
-            *rows,
-        ]
-    )
+    return _rules(_NAIVE_HEAD, figures)
 
 
 def _choice(figures: Sequence[Figure]) -> str:
-    if not figures:
-        return ""
+    return _rules(_CHOICE_HEAD, figures)
+
+
+def _rules(head: str, figures: Sequence[Figure]) -> str:
     rows = [f"| {item.what} | {item.bound} | {item.found} | {item.size} |" for item in figures]
-    return "\n".join(
-        [
-            "## Why this correction\n",
-            "`slower` and `faster` also need the whole interval beyond 2%, whichever the rule. "
-            "The last one is stackrace's: `orchestrator/paired/families.py` has the reason.\n",
-            "| rule | grids of 200 without a difference that have a verdict | differences of 5% "
-            "found in a mixed grid | over |",
-            "|---|---|---|---|",
-            *rows,
-        ]
-    )
+    return "\n".join([head, *rows]) if rows else ""

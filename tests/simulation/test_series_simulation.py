@@ -14,9 +14,12 @@ import pytest
 
 from orchestrator.series import spikes, steady, trend
 from tests.simulation import values
+from tests.simulation.figures import percent
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from tests.simulation.figures import Keep
 
 ITERATIONS = values.ITERATIONS
 MB = 1e6
@@ -26,31 +29,42 @@ noisy = values.noisy
 
 @rhos
 @pytest.mark.parametrize("iterations", [50, 100, ITERATIONS])
-def test_a_steady_process_has_no_warm_up(rho: float, iterations: int) -> None:
+def test_a_steady_process_has_no_warm_up(rho: float, iterations: int, keep: Keep) -> None:
     """Noise is cut into levels in two of a hundred processes at most."""
     starts = steady.find_starts(noisy(rho, iterations=iterations))
-    assert np.mean(starts != 0) <= 0.02
+    share = float(np.mean(starts != 0))
+    what = f"spurious warm-up, {iterations} iterations, rho {rho:g}"
+    keep("R9", what, bound="at most 2%", found=percent(share), size=f"{len(starts)} processes")
+    assert share <= 0.02
 
 
 @rhos
 @pytest.mark.parametrize(("warmup", "slower"), [(1, 1.0), (3, 0.3), (10, 0.3), (60, 0.2)])
-def test_a_warm_up_is_found_and_never_cut_short(rho: float, warmup: int, slower: float) -> None:
+def test_a_warm_up_is_found_and_never_cut_short(
+    rho: float, warmup: int, slower: float, keep: Keep
+) -> None:
     """No process is called steady more than five iterations before it is."""
     log_s = noisy(rho, series=700)
     log_s[:, :warmup] += np.log1p(slower)
     starts = steady.find_starts(log_s)
-    assert not ((starts >= 0) & (starts < warmup - 5)).any()
+    early = int(((starts >= 0) & (starts < warmup - 5)).sum())
+    what = f"called steady too early: {warmup} iterations {slower:.0%} slower, rho {rho:g}"
+    keep("R9", what, bound="0", found=str(early), size=f"{len(starts)} processes")
+    assert early == 0
     assert np.mean(np.abs(starts - warmup) <= 5) >= 0.99
 
 
 @rhos
 @pytest.mark.parametrize("change", [0.2, -0.2])
-def test_a_late_step_is_found(rho: float, change: float) -> None:
+def test_a_late_step_is_found(rho: float, change: float, keep: Keep) -> None:
     """A level that came after half of the time is the steady one, whichever way it went."""
     log_s = noisy(rho, series=700)
     log_s[:, 140:] += np.log1p(change)
     starts = steady.find_starts(log_s)
-    assert np.mean(np.abs(starts - 140) <= 5) >= 0.95
+    share = float(np.mean(np.abs(starts - 140) <= 5))
+    what = f"late step of {change:+.0%} found, rho {rho:g}"
+    keep("R9", what, bound="at least 95%", found=percent(share), size=f"{len(starts)} processes")
+    assert share >= 0.95
 
 
 @rhos
@@ -62,18 +76,24 @@ def test_a_level_that_came_in_the_last_quarter_is_not_steady(rho: float) -> None
 
 
 @rhos
-def test_a_process_of_one_speed_does_not_get_slower(rho: float) -> None:
+def test_a_process_of_one_speed_does_not_get_slower(rho: float, keep: Keep) -> None:
     """One false alarm in two hundred processes at most."""
     _, rises = trend.rising(noisy(rho, series=10_000, iterations=200))
-    assert np.mean(rises) <= 0.005
+    share = float(np.mean(rises))
+    what = f"false alarms of rising time, rho {rho:g}"
+    keep("R8", what, bound="at most 0.5%", found=percent(share), size=f"{len(rises)} processes")
+    assert share <= 0.005
 
 
 @rhos
-def test_a_tenth_more_in_two_hundred_iterations_is_seen(rho: float) -> None:
+def test_a_tenth_more_in_two_hundred_iterations_is_seen(rho: float, keep: Keep) -> None:
     """In 99 of a hundred processes, with the change an iteration."""
     log_s = noisy(rho, series=2000, iterations=200) + np.log(np.linspace(1, 1.1, 200))
     slopes, rises = trend.rising(log_s)
-    assert np.mean(rises) >= 0.99
+    share = float(np.mean(rises))
+    what = f"10% over 200 iterations seen, rho {rho:g}"
+    keep("R8", what, bound="at least 99%", found=percent(share), size=f"{len(rises)} processes")
+    assert share >= 0.99
     assert np.mean(slopes) * 200 == pytest.approx(np.log(1.1), rel=0.1)
 
 
@@ -88,28 +108,38 @@ def memory(rho: float, growth: NDArray[np.float64]) -> NDArray[np.float64]:
 
 def grown(read: NDArray[np.float64]) -> float:
     """The share of processes whose memory is said to grow over 200 iterations."""
-    found = trend.of_memory(list(read), iterations=[200] * len(read))
+    found = trend.of_memory(list(read), iterations=[200] * len(read), sampled=[10] * len(read))
     return float(np.mean([item is not None and item.rises for item in found]))
 
 
 AT = np.array([0, *range(10, 201, 10), 200])
+GROWTHS = {
+    "nothing": np.zeros(len(AT)),
+    "early": 20 * MB * (AT >= 60),
+    "late": 20 * MB * (AT >= 120),
+    "less and less": 20 * MB * (1 - np.exp(-AT / 20)),
+}
 
 
 @rhos
-@pytest.mark.parametrize(
-    "growth",
-    [np.zeros(22), 20 * MB * (AT >= 60), 20 * MB * (AT >= 120), 20 * MB * (1 - np.exp(-AT / 20))],
-    ids=["none", "early", "late", "saturating"],
-)
-def test_memory_that_does_not_leak_does_not_grow(rho: float, growth: NDArray[np.float64]) -> None:
+@pytest.mark.parametrize("allocated", GROWTHS)
+def test_memory_that_does_not_leak_does_not_grow(rho: float, allocated: str, keep: Keep) -> None:
     """Nor does what is allocated once, early or late."""
-    assert grown(memory(rho, growth)) <= 0.005
+    read = memory(rho, GROWTHS[allocated])
+    share = grown(read)
+    what = f"false alarms of rising memory, allocated {allocated}, rho {rho:g}"
+    keep("R8", what, bound="at most 0.5%", found=percent(share), size=f"{len(read)} processes")
+    assert share <= 0.005
 
 
 @rhos
-def test_a_megabyte_in_a_hundred_iterations_is_seen(rho: float) -> None:
+def test_a_megabyte_in_a_hundred_iterations_is_seen(rho: float, keep: Keep) -> None:
     """In 99 of a hundred processes."""
-    assert grown(memory(rho, MB / 100 * AT)) >= 0.99
+    read = memory(rho, MB / 100 * AT)
+    share = grown(read)
+    what = f"1 MB in 100 iterations seen, rho {rho:g}"
+    keep("R8", what, bound="at least 99%", found=percent(share), size=f"{len(read)} processes")
+    assert share >= 0.99
 
 
 @rhos
