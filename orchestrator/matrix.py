@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import tomllib
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -26,8 +27,13 @@ NOT_KEYS = frozenset({"identifier", "lock", "spec", "extra"})
 
 def load(path: Path = MATRIX) -> Matrix:
     """All rows of the matrix, validated; InputError names the file, the row and the key."""
+    return _read(path.read_text(encoding="utf-8"), str(path))
+
+
+@lru_cache(maxsize=1)  # a command asks for the shipped one several times, and it takes 15 ms
+def _read(text: str, path: str) -> Matrix:
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+        tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path} is not TOML: {error}.", fix="Mend the line it names.") from error
     except (RecursionError, ValueError) as error:
@@ -36,7 +42,7 @@ def load(path: Path = MATRIX) -> Matrix:
             why="It holds numbers of thousands of digits, or thousands of brackets.",
             fix="Compare it with the file that stackrace came with.",
         ) from error
-    return Matrix(rows={name: _row(str(path), name, table) for name, table in tables.items()})
+    return Matrix(rows={name: _row(path, name, table) for name, table in tables.items()})
 
 
 def load_user(

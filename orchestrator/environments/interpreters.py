@@ -6,18 +6,21 @@ no download older than 3.8. It is always handed an absolute path.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
+from orchestrator import store
 from orchestrator.environments import downloads
-from orchestrator.errors import EnvironmentFailedError, UsageError, nearest
+from orchestrator.errors import EnvironmentFailedError, StackraceError, UsageError, nearest
 from orchestrator.process import ToolError, run_tool
 
 if TYPE_CHECKING:
@@ -36,6 +39,9 @@ _SCRIPT = (
 # wheels the other.
 _MAKES_ENVIRONMENTS = "import ctypes, venv, zlib; "
 _TIMEOUT_S = 60.0
+KNOWN = "known"  # in the folder of downloads: what was found fit
+_LIBRARIES = "LD_LIBRARY_PATH"
+_ELF = b"\x7fELF"
 _WITHOUT_DOWNLOAD = 3  # so many of the ways, the first ones, only look
 
 
@@ -93,7 +99,7 @@ def find(
     if version in configured:
         return _configured(version, configured[version], environ=environ, run=run)
     every = ways(version, downloads_folder, environ=environ, run=run)
-    return first_fit(version, every, environ=environ, run=run)
+    return first_fit(version, every, environ=environ, run=run, known=downloads_folder / KNOWN)
 
 
 def installed(
@@ -135,15 +141,24 @@ def first_fit(
     *,
     environ: Mapping[str, str] = os.environ,
     run: Runner = run_tool,
+    known: Path | None = None,
 ) -> Interpreter:
-    """The first candidate that runs and is what was asked for."""
+    """The first candidate that runs and is what was asked for.
+
+    `known`: a folder that remembers what was found fit.
+    """
     tried: list[str] = []
     for way in ways:
         count = len(tried)
         try:
             for path in way.candidates():
+                memory = None if known is None else _Memory.of(path, known, environ)
+                if memory and (recalled := memory.recall()) and _is(recalled, version):
+                    return recalled
                 found = inspect(path, version, environ=environ, run=run)
                 if isinstance(found, Interpreter):
+                    if memory:
+                        memory.keep(found)
                     return found
                 tried.append(f"{way.name}: {path} {found}")
         except downloads.UnavailableError as error:
@@ -166,9 +181,64 @@ def inspect(
 ) -> Interpreter | str:
     """The interpreter at `path`, or what is wrong with it, to be read after its path."""
     found = examine(path, environ=environ, run=run, script=_MAKES_ENVIRONMENTS)
-    if isinstance(found, Interpreter) and found.version.split(".")[:2] != version.split(".")[:2]:
+    if isinstance(found, Interpreter) and not _is(found, version):
         return f"is Python {found.version}"
     return found
+
+
+def _is(found: Interpreter, version: str) -> bool:
+    return found.version.split(".")[:2] == version.split(".")[:2]
+
+
+class _Remembered(msgspec.Struct, frozen=True):
+    """A fit interpreter, and what it was known by."""
+
+    mark: str
+    version: str
+    build: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Memory:
+    """What a Python said of itself once, for as long as its file stays the same.
+
+    To ask it takes 50 ms, of every command that finds its environments prepared.
+    """
+
+    path: Path
+    file: Path
+    mark: str
+
+    @classmethod
+    def of(cls, path: Path, folder: Path, environ: Mapping[str, str]) -> _Memory | None:
+        """The memory of this one; None for a script, which may start another one tomorrow."""
+        try:
+            with path.open("rb") as program:
+                if program.read(len(_ELF)) != _ELF:
+                    return None
+            stat = path.stat()
+        except OSError:
+            return None
+        mark = f"{stat.st_size} {stat.st_mtime_ns} {stat.st_ino} {environ.get(_LIBRARIES, '')}"
+        name = hashlib.sha256(os.fsencode(path.absolute())).hexdigest()[:16]
+        return cls(path=path.absolute(), file=folder / f"{name}.json", mark=mark)
+
+    def recall(self) -> Interpreter | None:
+        """What it said, when that still holds."""
+        try:
+            found = msgspec.json.decode(self.file.read_bytes(), type=_Remembered)
+        except (OSError, msgspec.MsgspecError):
+            return None
+        if found.mark != self.mark:
+            return None
+        return Interpreter(path=self.path, version=found.version, build=found.build)
+
+    def keep(self, found: Interpreter) -> None:
+        """Remember it; where that cannot be written, it is asked again."""
+        told = _Remembered(mark=self.mark, version=found.version, build=found.build)
+        with suppress(OSError, StackraceError):
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            store.write_report(self.file, msgspec.json.encode(told))
 
 
 def examine(
@@ -183,7 +253,7 @@ def examine(
     `script`: what it must be able to do besides.
     """
     # Workers get it too: a Python of an HPC module finds its own libpython only there.
-    libraries = {name: value for name, value in environ.items() if name == "LD_LIBRARY_PATH"}
+    libraries = {name: value for name, value in environ.items() if name == _LIBRARIES}
     with tempfile.TemporaryDirectory(prefix="stackrace-python-") as name:
         log = Path(name) / "log"
         try:

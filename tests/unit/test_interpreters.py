@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -265,3 +267,44 @@ def _version(python: Path) -> str:
     found = interpreters.inspect(python, "3.7")
     assert isinstance(found, Interpreter)
     return found.version
+
+
+def test_what_an_interpreter_said_holds_while_its_file_stays_the_same(tmp_path: Path) -> None:
+    """It is run once, and again when it was replaced; a script is run every time."""
+    program = tmp_path / "bin" / "python3"
+    program.parent.mkdir()
+    shutil.copy(Path(sys.executable).resolve(), program)
+    asked: list[str] = []
+
+    def run(command: Sequence[str | Path], **_: object) -> str:
+        asked.append(Path(command[0]).name)
+        return json.dumps(GOOD)
+
+    def find(path: Path) -> Interpreter:
+        way = Way("here", lambda: iter([path]))
+        return interpreters.first_fit("3.7", [way], environ={}, run=run, known=tmp_path / "known")
+
+    assert find(program) == find(program)
+    assert ["python3"] == asked
+    program.unlink()
+    shutil.copy(Path(sys.executable).resolve(), program)
+    find(program)
+    shim = script(tmp_path / "bin" / "shim", "exit 0")
+    find(shim)
+    find(shim)
+    assert ["python3", "python3", "shim", "shim"] == asked
+
+
+def test_a_version_that_is_not_wanted_is_not_remembered_as_fit(tmp_path: Path) -> None:
+    """What was found fit for one version is asked again for another."""
+    program = tmp_path / "python"
+    shutil.copy(Path(sys.executable).resolve(), program)
+
+    def run(command: Sequence[str | Path], **_: object) -> str:
+        assert command
+        return json.dumps(GOOD)
+
+    way = Way("here", lambda: iter([program]))
+    interpreters.first_fit("3.7", [way], environ={}, run=run, known=tmp_path / "known")
+    with pytest.raises(EnvironmentFailedError, match="There is no Python 3"):
+        interpreters.first_fit("3.8", [way], environ={}, run=run, known=tmp_path / "known")
