@@ -10,8 +10,8 @@ import msgspec
 
 from orchestrator.model import codec
 from orchestrator.model.execution import Beat, Execution, silent
-from orchestrator.model.result import Failure, Proof, Result
-from tests import factories
+from orchestrator.model.record import Instant
+from orchestrator.model.result import Failure, Outputs, Proof, Result
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -155,7 +155,7 @@ OF_PROCESSES: Final[dict[str, Fault]] = {
     "other outputs": lambda result, _: _says(
         msgspec.structs.replace(
             slowed(result),
-            outputs_before=factories.Outputs(digest="other", values=(0.9, 0.8)),
+            outputs_before=Outputs(digest="other", values=(0.9, 0.8)),
         )
     ),
     "stalls in every fifth iteration": _stalled,
@@ -193,6 +193,6 @@ class Environment:
         return Execution(start=at(start), end=at(self.clock[0]), **found)
 
 
-def at(seconds: float) -> factories.Instant:
+def at(seconds: float) -> Instant:
     """A moment of that clock."""
-    return factories.Instant(wall=1.7e9 + seconds, monotonic=seconds)
+    return Instant(wall=1.7e9 + seconds, monotonic=seconds)

@@ -18,7 +18,7 @@ from orchestrator.errors import StackraceError
 from orchestrator.merge import merge
 from orchestrator.model import attempts, codec
 from orchestrator.model.record import Control, Load
-from orchestrator.model.result import Outputs, Proof
+from orchestrator.model.result import Failure, Outputs, Proof
 from orchestrator.store import RunFolder
 from orchestrator.verdict import compare
 from tests import factories
@@ -249,7 +249,7 @@ def _superseded(run: Run) -> list[Run]:
         msgspec.structs.replace(
             doubled(one),
             outcome="environment_error",
-            failure=factories.Failure(kind="lost_engine", message="gone"),
+            failure=Failure(kind="lost_engine", message="gone"),
         )
         for one in made
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,7 @@ DRAWS = 80 * TIMES
 BUDGET = 20 * CONTRASTS  # blocks
 
 
+@cache
 def pairs(noise: race.Noise) -> NDArray[np.float64]:
     """(runs, contrasts, rounds): what each further block of a version with itself would say."""
     random = np.random.default_rng(41)

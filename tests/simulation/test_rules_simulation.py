@@ -34,22 +34,23 @@ OURS: Final = "paired t on the log ratio per block (stackrace's interval)"
 def pooled_t(one: Floats, other: Floats) -> NDArray[np.bool_]:
     """Every iteration as a sample of its own."""
     flat = [arm.reshape(len(arm), -1) for arm in (one, other)]
-    found: NDArray[np.bool_] = stats.ttest_ind(*flat, axis=1).pvalue < 0.05
+    found: NDArray[np.bool_] = np.asarray(stats.ttest_ind(*flat, axis=1).pvalue) < 0.05
     return found
 
 
 def mann_whitney(one: Floats, other: Floats) -> NDArray[np.bool_]:
     """Ranks of every iteration, at asv's level."""
-    flat = [arm.reshape(len(arm), -1) for arm in (one, other)]
-    p = stats.mannwhitneyu(*flat, axis=1, method="asymptotic").pvalue
-    found: NDArray[np.bool_] = p < 0.002
+    first, second = (arm.reshape(len(arm), -1) for arm in (one, other))
+    p = stats.mannwhitneyu(first, second, axis=1, method="asymptotic").pvalue
+    found: NDArray[np.bool_] = np.asarray(p) < 0.002
     return found
 
 
 def welch(one: Floats, other: Floats) -> NDArray[np.bool_]:
     """The medians of processes, without pairs."""
     medians = [np.median(arm, axis=2) for arm in (one, other)]
-    found: NDArray[np.bool_] = stats.ttest_ind(*medians, axis=1, equal_var=False).pvalue < 0.05
+    p = stats.ttest_ind(*medians, axis=1, equal_var=False).pvalue
+    found: NDArray[np.bool_] = np.asarray(p) < 0.05
     return found
 
 

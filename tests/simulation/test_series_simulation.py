@@ -112,11 +112,11 @@ def grown(read: NDArray[np.float64]) -> float:
     return float(np.mean([item is not None and item.rises for item in found]))
 
 
-AT = np.array([0, *range(10, 201, 10), 200])
-GROWTHS = {
+AT = np.array([0, *range(10, 201, 10), 200], dtype=np.float64)
+GROWTHS: dict[str, NDArray[np.float64]] = {
     "nothing": np.zeros(len(AT)),
-    "early": 20 * MB * (AT >= 60),
-    "late": 20 * MB * (AT >= 120),
+    "early": np.where(AT >= 60, 20 * MB, 0.0),
+    "late": np.where(AT >= 120, 20 * MB, 0.0),
     "less and less": 20 * MB * (1 - np.exp(-AT / 20)),
 }
 
