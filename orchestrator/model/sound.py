@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from orchestrator.model.cell import Case
-    from orchestrator.model.plan import Block, Job, Plan, PlannedEnvironment
+    from orchestrator.model.plan import Block, Goal, Job, Plan, PlannedEnvironment
     from orchestrator.model.record import Record
 
 _LONGEST_KEY = 128  # it is part of a file's name
@@ -86,9 +86,25 @@ def _in_head(plan: Plan) -> Iterator[str]:
         yield f"pin is {list(plan.pin)}"
     if not is_name(plan.run_id):
         yield f"run_id {plan.run_id!r} is not a name"
+    if plan.goal is not None:
+        yield from _in_goal(plan, plan.goal)
     for field in ("environments", "cases", "blocks"):
         if not getattr(plan, field):
             yield f"{field} is empty"
+
+
+def _in_goal(plan: Plan, goal: Goal) -> Iterator[str]:
+    if goal.budget_s is None and goal.precision is None:
+        yield "goal is empty"
+    if goal.budget_s is not None and not (math.isfinite(goal.budget_s) and goal.budget_s > 0):
+        yield f"goal.budget_s is {goal.budget_s}"
+    if goal.precision is not None and not 0 < goal.precision < 1:
+        yield f"goal.precision is {goal.precision}; it must lie between 0 and 1"
+    arms: dict[str, set[str]] = {}
+    for block in plan.blocks:
+        here = {job.arm.name for job in block.jobs}
+        if arms.setdefault(block.case, here) != here:
+            yield f"round {block.round} of {block.case!r} has other arms than the first one"
 
 
 def _repeated(field: str, what: str, values: Iterable[object]) -> Iterator[str]:

@@ -65,6 +65,10 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["run", "tf114", "--rounds", "0"], "0 rounds would measure nothing."),
         (["run", "tf114", "--rounds", "many"], "'many' is not a valid integer"),
         (["run", "tf114", "--round", "3"], "--rounds"),
+        (["run", "tf114", "--budget", "30"], "'30' is not a budget. Write it as 90s, 30m"),
+        (["run", "tf114", "--precision", "2", "--budget", "1h"], "A precision of 2 makes no sense"),
+        (["run", "tf114", "--rounds", "6", "--budget", "1h"], "not both"),
+        (["run", "--resume", "x", "--budget", "1h"], "takes no other option"),
         (["run", "tf114", "--threshold", "200%"], "must lie between 0% and 100%"),
         (["run", "tf114", "--reference", "tf20"], "The reference 'tf20' is no environment or arm"),
         (["run", "tf114", "--max-job-seconds", "0"], "must be a positive number of seconds"),
@@ -329,6 +333,8 @@ def test_hint_repeats_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(options.NOX_SESSIONS, "bench-tf114 bench-tf20")
     more = options.more_rounds(["run", "tf114", "tf20", "--rounds=3", "--preset", "seed"])
     assert more(20) == "nox -s bench-tf114 bench-tf20 -- --preset seed --rounds 20"
+    more = options.more_rounds(["run", "tf114", "tf20", "--budget", "1h", "--precision=2%"])
+    assert more(20) == "nox -s bench-tf114 bench-tf20 -- --rounds 20"
     monkeypatch.setenv(options.NOX_SESSIONS, "race")
     more = options.more_rounds(["run", "tf114", "tf20", "--seed", "3"])
     assert more(20) == "nox -s race -- tf114 tf20 --seed 3 --rounds 20"

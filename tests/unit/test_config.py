@@ -9,6 +9,7 @@ import pytest
 from orchestrator import config
 from orchestrator.config import Flags, values
 from orchestrator.errors import InputError, UsageError
+from orchestrator.model.plan import Goal
 
 
 def load(
@@ -309,3 +310,55 @@ def test_nothing_is_added_to_what_somebody_else_made(tmp_path: Path) -> None:
     ):
         with pytest.raises(UsageError, match="--with cannot add to mine"):
             load(tmp_path, flags=flags)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("90s", 90), ("30m", 1800), ("2h", 7200), ("1h30m", 5400), (" 1.5H ", 5400), ("1m30s", 90)],
+)
+def test_durations_are_written_with_their_units(text: str, seconds: float) -> None:
+    """Hours, minutes and seconds, each once at most and in this order."""
+    assert seconds == values.parse_duration(text)
+
+
+@pytest.mark.parametrize("text", ["", " ", "90", "s", "30m1h", "-5m", "0s", "1e3s", "8d", "200h"])
+def test_other_durations_are_refused(text: str) -> None:
+    """Without a unit nobody knows whether it means seconds or minutes."""
+    with pytest.raises(UsageError, match="budget"):
+        values.parse_duration(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "goal"),
+    [
+        ("", Flags(), None),
+        ("", Flags(budget=90.0), Goal(budget_s=90)),
+        ("", Flags(budget=90.0, precision=0.02), Goal(budget_s=90, precision=0.02)),
+        ('budget = "1h30m"\nprecision = "2%"', Flags(), Goal(budget_s=5400, precision=0.02)),
+        ("precision = 0.02", Flags(), Goal(precision=0.02)),
+        ('budget = "30m"', Flags(rounds=7), None),
+        ("rounds = 7", Flags(precision=0.05), Goal(precision=0.05)),
+        ('budget = "30m"', Flags(precision=0.05), Goal(precision=0.05)),
+    ],
+)
+def test_what_decides_the_rounds(
+    tmp_path: Path, text: str, flags: Flags, goal: Goal | None
+) -> None:
+    """The command line, all of it, before the file."""
+    assert goal == load(tmp_path, f"[run]\n{text}\n", flags).goal
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "message"),
+    [
+        ("", Flags(rounds=7, budget=90.0), "--rounds, --budget and --precision: "),
+        ("", Flags(rounds=7, precision=0.02), "--rounds, --budget and --precision: "),
+        ('rounds = 7\nbudget = "30m"', Flags(), r"stackrace.toml: \[run\]: a number of rounds"),
+        ('budget = "30"', Flags(), "stackrace.toml: '30' is not a budget"),
+        ('precision = "200%"', Flags(), "stackrace.toml: A precision of 200% makes no sense"),
+    ],
+)
+def test_rounds_are_given_or_decided(tmp_path: Path, text: str, flags: Flags, message: str) -> None:
+    """Never both in one place; the message names the place."""
+    with pytest.raises(UsageError, match=message):
+        load(tmp_path, f"[run]\n{text}\n", flags)

@@ -200,3 +200,37 @@ def test_unknown_reference_names_the_nearest() -> None:
     rows = matrix.select(matrix.load(), ["tf114", "tf20"])
     with pytest.raises(UsageError, match=r"Did you mean tf20\?"):
         plan.check_reference(rows, EAGER, "tf21")
+
+
+def test_an_added_round_is_like_the_first_ones() -> None:
+    """All arms of its cases, what is unsupported among them, new keys, and the same every time."""
+    made = make("tf114", "tf20", preset="quick")
+    names = [made.cases[1].name]
+    blocks = plan.added_round(made, names, 7)
+    assert names == [block.case for block in blocks]
+    first = next(block for block in made.blocks if block.case == names[0])
+    told = {job.arm.name: job.unsupported for job in first.jobs}
+    assert told == {job.arm.name: job.unsupported for job in blocks[0].jobs}
+    assert {7} == {job.round for job in blocks[0].jobs}
+    assert [0, 1, 2, 3] == [job.slot for job in blocks[0].jobs]
+    assert not keys(made) & {job.key for job in blocks[0].jobs}
+    assert blocks == plan.added_round(made, names, 7)
+
+
+def test_an_added_round_has_the_key_that_it_would_have_had() -> None:
+    """A job is the same job, whether it was planned at once or later."""
+    made = make("tf114", "tf20", preset="quick")
+    again = plan.added_round(made, [case.name for case in made.cases], 6)
+    last = {job.key for block in made.blocks if block.round == 6 for job in block.jobs}
+    assert last == {job.key for block in again for job in block.jobs}
+
+
+def test_added_rounds_are_in_random_order() -> None:
+    """Each in one of its own, so that no arm always comes first."""
+    made = make("tf114", "tf20", preset="quick")
+    names = [case.name for case in made.cases]
+    orders = {
+        tuple(job.arm.name for block in plan.added_round(made, names, number) for job in block.jobs)
+        for number in range(7, 12)
+    }
+    assert len(orders) > 1
