@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from orchestrator.config import Flags, load
 from orchestrator.model.plan import PlannedEnvironment
 from orchestrator.pipeline import preparing
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def planned(identifier: str, **facts: Any) -> PlannedEnvironment:  # noqa: ANN401 - any field
@@ -44,3 +48,12 @@ def test_a_resumed_run_names_its_environments_as_the_user_did(
 ) -> None:
     """A row by its identifier, a pair by its text, somebody's own environment by its name."""
     assert expected == preparing.name_of(planned("tf29", **facts))
+
+
+def test_pinned_cores_are_those_of_every_backend(tmp_path: Path) -> None:
+    """By affinity outside containers, as a CPU set in them; without a word, whatever was set."""
+    settings = load(Flags(pin="0-1,3"), folder=tmp_path)
+    told = preparing.options(settings)
+    assert ((0, 1, 3), "0-1,3") == (told.cores, told.containers.cpus)
+    free = preparing.options(load(Flags(cpus="2"), folder=tmp_path))
+    assert ((), "2") == (free.cores, free.containers.cpus)
