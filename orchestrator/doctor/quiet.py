@@ -136,7 +136,7 @@ def _virtual(around: Surroundings) -> Iterator[Check]:
     elif around.virtual:
         yield _check(
             "virtual machine",
-            "yes: what its neighbours do is measured too, and cannot be seen from inside",
+            "what its neighbours do is measured too, and cannot be seen from inside",
             "Measure on a machine, or on cores, that nobody shares with you.",
             level="ok",
         )

@@ -58,7 +58,7 @@ def selftest(
 def statement(noise: Noise) -> str:
     """`This machine can see differences of 3% and more (10 rounds).`"""
     return (
-        f"This machine can see differences of {words.about(noise.detectable)} and more "
+        f"This machine can see differences of {effect(noise.detectable)} and more "
         f"({count(noise.rounds, 'round')})."
     )
 
@@ -66,9 +66,16 @@ def statement(noise: Noise) -> str:
 def before(noise: Noise, *, rounds: int, threshold: float, seen: float, enough: int | None) -> str:
     """What a run of so many rounds can show on a machine that is too noisy for the threshold."""
     return (
-        f"With {count(rounds, 'round')} this machine sees differences of {words.about(seen)} and "
+        f"With {count(rounds, 'round')} this machine sees differences of {effect(seen)} and "
         f"more (selftest of {day(noise)}); {_needed(threshold, enough)}."
     )
+
+
+def effect(ratio_less_1: float) -> str:
+    """`9%`; from a whole 100% on, as a ratio: `2.62x`."""
+    if ratio_less_1 < 1:
+        return words.about(ratio_less_1)
+    return words.times_as_long(1 + ratio_less_1)
 
 
 def told(hints: Iterable[Check]) -> list[str]:
@@ -95,9 +102,7 @@ def _needed(threshold: float, enough: int | None) -> str:
 
 def _others(noise: Noise, shown: Mapping[int, float]) -> str:
     parts = [
-        f"{words.about(effect)} with {rounds}"
-        for rounds, effect in shown.items()
-        if rounds != noise.rounds
+        f"{effect(seen)} with {rounds}" for rounds, seen in shown.items() if rounds != noise.rounds
     ]
     return f"By the same formula {words.listed(parts)}." if parts else ""
 

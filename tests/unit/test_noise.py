@@ -223,6 +223,11 @@ def test_a_selftest_ends_with_what_can_be_seen() -> None:
     assert "too noisy" not in quiet
 
 
+def test_what_is_more_than_twice_as_long_is_no_percentage() -> None:
+    """A machine that sees next to nothing says so in a figure that can be read."""
+    assert ["3%", "97%", "2.62x"] == [machine.effect(value) for value in (0.03, 0.97, 1.62)]
+
+
 def findings(seconds: Callable[[Job], float]) -> Findings:
     """What a run says whose machine was tested before."""
     of = factories.plan(rounds=6)
