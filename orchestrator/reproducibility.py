@@ -24,19 +24,21 @@ SCOPES: Final[dict[Scope, str]] = {"version": "environment", "mode": "mode", "ap
 _PARTS: Final = ("environment", "api", "mode", "workload")
 _COLUMNS: Final = [
     *("arm", "case", "knobs", *_PARTS),
-    *("run_id", "round", "losses", "warmup_s", "timing_source", "iterations_done"),
+    *("run_id", "round", "losses", "warmup_s", "timing_source", "timing_batch"),
+    "iterations_done",
 ]
 
 
 @dataclass(frozen=True, kw_only=True)
 class _History:
-    """The losses of one process; the first is that of the iteration after `before` others."""
+    """The losses of one process; the first follows `before` iterations, each is of `every`."""
 
     block: tuple[str, int]
     before: int
     losses: NDArray[np.float64]
     source: str | None
     steps: int | None
+    every: int = 1
 
     def alike(self, other: _History) -> bool:
         """Whether places in both are iterations in both.
@@ -44,6 +46,8 @@ class _History:
         A call that covers many steps has one loss: it is that of the same step only if both made
         the same calls.
         """
+        if (self.every, other.every) != (1, 1):
+            return (self.before, self.every) == (other.before, other.every)
         if "whole" not in {self.source, other.source}:
             return True
         return (self.before, self.steps) == (other.before, other.steps)
@@ -94,12 +98,13 @@ def _cells(frame: pd.DataFrame) -> Iterator[_Cell]:
 
 
 def _histories(rows: pd.DataFrame) -> Iterator[_History]:
-    for run_id, number, losses, warmup, source, steps in zip(
+    for run_id, number, losses, warmup, source, batch, steps in zip(
         rows["run_id"],
         rows["round"],
         rows["losses"],
         rows["warmup_s"],
         rows["timing_source"],
+        rows["timing_batch"].fillna(1),
         rows["iterations_done"].astype(object),
         strict=True,
     ):
@@ -110,6 +115,7 @@ def _histories(rows: pd.DataFrame) -> Iterator[_History]:
                 losses=np.array(losses, dtype=float),  # None becomes NaN
                 source=source,
                 steps=steps,
+                every=int(batch),
             )
 
 
@@ -201,12 +207,12 @@ def _compare(histories: Sequence[_History], tolerance: float) -> _Compared | Non
     relative = np.divide(width, size, out=np.zeros_like(width), where=size > 0)
     relative[torn] = np.inf
     return _Compared(
-        first_differing=_first(relative > 0, start),
-        diverges_at=_first(relative > tolerance, start),
+        first_differing=_first(relative > 0, start, first.every),
+        diverges_at=_first(relative > tolerance, start, first.every),
         largest=None if torn.any() else float(relative.max()),
         iterations=end - start,
     )
 
 
-def _first(where: NDArray[np.bool_], start: int) -> int | None:
-    return start + int(where.argmax()) + 1 if where.any() else None
+def _first(where: NDArray[np.bool_], start: int, every: int) -> int | None:
+    return start + (int(where.argmax()) + 1) * every if where.any() else None

@@ -66,7 +66,7 @@ def configuration(cells: Cells, cell: int, comparison: Comparison) -> Configurat
         input=key.input,
         method=key.method,
         knobs=_joined({k: v for k, v in split_knobs(key.knobs).items() if k not in OF_WORK}),
-        seconds=side.seconds or 0.0,
+        seconds=side.seconds,
     )
 
 

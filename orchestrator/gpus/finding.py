@@ -110,20 +110,16 @@ def _gpu(nvml: Nvml, index: int) -> list[Gpu]:
     major, minor = nvml.nvmlDeviceGetCudaComputeCapability(handle)
     mode = ask(nvml.nvmlDeviceGetMigMode, handle)
     divided = mode is not None and mode[0] == pynvml.NVML_DEVICE_MIG_ENABLE
+    limit = ask(nvml.nvmlDeviceGetEnforcedPowerLimit, handle)
     facts: dict[str, Any] = {
         "index": index,
         "capability": f"{major}.{minor}",
         "driver": nvml.nvmlSystemGetDriverVersion(),
         "cuda": _cuda(nvml.nvmlSystemGetCudaDriverVersion()),
+        # That of a MIG device is its GPU's.
+        "power_limit_w": None if limit is None else limit / 1000,
     }
-    limit = ask(nvml.nvmlDeviceGetEnforcedPowerLimit, handle)
-    whole = _device(
-        nvml,
-        handle,
-        **facts,
-        divided=divided,
-        power_limit_w=None if limit is None else limit / 1000,
-    )
+    whole = _device(nvml, handle, **facts, divided=divided)
     parts = _parts(nvml, handle) if divided else []
     return [whole, *(_device(nvml, part, **facts, parent=whole.uuid) for part in parts)]
 

@@ -1,6 +1,7 @@
 """Puts runs together in one table: a row a planned job, whatever became of it."""
 
+from orchestrator.merge.comparability import differences
 from orchestrator.merge.export import export
 from orchestrator.merge.table import NO_BLOCK, NO_RECORD, merge
 
-__all__ = ["NO_BLOCK", "NO_RECORD", "export", "merge"]
+__all__ = ["NO_BLOCK", "NO_RECORD", "differences", "export", "merge"]

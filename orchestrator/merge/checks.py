@@ -5,56 +5,40 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from orchestrator.errors import InputError, UsageError
-from orchestrator.model.matrix import title
+from orchestrator.merge import comparability
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from orchestrator.merge.parts import Run
+    from orchestrator.model.comparability import Difference
     from orchestrator.model.plan import Plan
     from orchestrator.model.record import Record
 
 
-def check_guests(runs: Iterable[tuple[Plan, Sequence[Record]]]) -> None:
-    """Results of changed code are never compared."""
-    found: dict[str, set[str]] = {}
-    for plan, records in runs:
-        for digest in {plan.guest_digest, *(record.guest_digest for record in records)}:
-            found.setdefault(digest, set()).add(plan.run_id)
-    if len(found) > 1:
-        lines = [f"{', '.join(sorted(ids))}: guest {digest}" for digest, ids in found.items()]
+def check_comparable(runs: Iterable[tuple[Plan, Sequence[Record]]]) -> None:
+    """UsageError for runs of which one name means two things, with every such field."""
+    found = comparability.blocking(runs)
+    if found:
         raise UsageError(
-            "These runs were measured by different workload code: " + "; ".join(lines) + ".",
-            why="What a process does, and when it looks at the clock, may have changed between.",
-            fix="Compare runs of one version of stackrace, or measure again.",
+            "These runs cannot be put together: " + "; ".join(map(_told, found)) + ".",
+            why="The matrix, the grid, the workload or stackrace itself was changed between them: "
+            "what a process does, or when it looks at the clock, is not the same.",
+            fix="Compare them apart from each other, or measure again with one version.",
         )
 
 
-def check_alike(plans: Iterable[Plan]) -> None:
-    """One name means one thing in every run."""
-    known: dict[str, tuple[str, object]] = {}
-    for plan in plans:
-        meanings: dict[str, object] = {item.identifier: title(item) for item in plan.environments}
-        meanings |= {
-            case.name: f"batch shape {case.batch_shape}, {case.parameters} parameters"
-            for case in plan.cases
-        }
-        meanings |= {
-            f"The workload {item.name}": f"of digest {item.digest[:12]}" for item in plan.workloads
-        }
-        for name, meaning in meanings.items():
-            run_id, other = known.setdefault(name, (plan.run_id, meaning))
-            if other != meaning:
-                raise UsageError(
-                    f"{name} is {other} in run {run_id}, but {meaning} in run {plan.run_id}.",
-                    why="The matrix, the grid or the workload was changed between the two.",
-                    fix="Compare these runs apart from each other.",
-                )
+def _told(item: Difference) -> str:
+    """`batches of small-small/numpy/fit is 8 in run1, but 16 in run2`."""
+    values = [f"{value} in {', '.join(places)}" for value, places in item.values.items()]
+    return f"{item.field} is {', but '.join(values)}"
 
 
 def check_copies(runs: Sequence[tuple[Plan, Sequence[Record]]], places: Sequence[str]) -> None:
     """Copies of a run agree on every record that both have; InputError names two that do not."""
     known: dict[str, tuple[str, Plan]] = {}
-    for (plan, _), place in zip(runs, places, strict=True):
+    for run, place in zip(runs, places, strict=True):
+        plan = run.plan
         for mark in (f"run_id {plan.run_id}", *(f"job {job.key}" for job in plan.jobs)):
             other, same = known.setdefault(mark, (place, plan))
             if same != plan:
@@ -63,11 +47,14 @@ def check_copies(runs: Sequence[tuple[Plan, Sequence[Record]]], places: Sequence
                     why="They are copies of one run, and the plan of one of them was edited.",
                     fix="Leave one of them out.",
                 )
-    found: dict[tuple[str, int], tuple[str, Record]] = {}
-    for (_, records), place in zip(runs, places, strict=True):
-        for record in records:
-            other, first = found.setdefault((record.key, record.attempt), (place, record))
-            if first != record:
+    found: dict[tuple[str, int], tuple[str, Run, Record]] = {}
+    for run, place in zip(runs, places, strict=True):
+        for record in run.records:
+            which = record.key, record.attempt
+            other, first_run, first = found.setdefault(which, (place, run, record))
+            if first is record:
+                continue
+            if first != record or not run.numbers(which).equals(first_run.numbers(which)):
                 name = f"records/{record.key}.{record.attempt}.json"
                 raise InputError(
                     f"{other}/{name} and {place}/{name} contradict each other.",

@@ -43,10 +43,6 @@ def _throttle(row: Row) -> str | None:
     return ", ".join(reasons) or ("" if tells else "unknown")
 
 
-def _warmup(row: Row) -> int | None:
-    return row.steady.start if row.steady.state == "steady" else None
-
-
 # One line a column: its type, and how it is read. `merge` says what they mean.
 COLUMNS: Final[Mapping[str, tuple[pa.DataType, Callable[[Row], object]]]] = {
     "run_id": (TEXT, lambda row: row.run_id),
@@ -108,10 +104,11 @@ COLUMNS: Final[Mapping[str, tuple[pa.DataType, Callable[[Row], object]]]] = {
     "throttle": (TEXT, _throttle),
     "median_s": (NUMBER, lambda row: row.median_s),
     "steady_state": (TEXT, lambda row: row.steady.state if row.ok else None),
-    "warmup_iterations": (COUNT, _warmup),
+    "warmup_iterations": (COUNT, lambda row: row.warmup_iterations),
     "iterations_asked": (COUNT, lambda row: row.result.iterations and row.result.iterations.asked),
     "iterations_done": (COUNT, lambda row: row.result.iterations and row.result.iterations.done),
     "timing_source": (TEXT, lambda row: row.result.timing and row.result.timing.source),
+    "timing_batch": (COUNT, lambda row: row.batch if row.result.timing else None),
     "parameters": (COUNT, lambda row: row.result.parameters),
     "executed_as": (TEXT, lambda row: row.result.executed_as),
     "training_loop": (TEXT, lambda row: row.result.training_loop),

@@ -40,6 +40,20 @@ class Row:
         return (*self.result.warmup_s, *self.result.values_s) if self.ok else ()
 
     @property
+    def batch(self) -> int:
+        """How many calls one value covers: more than one where the clock would have mattered."""
+        timing = self.result.timing
+        return timing.batch if timing is not None and timing.source == "batch" else 1
+
+    @property
+    def warmup_iterations(self) -> int | None:
+        """Those before the steady state; None where there is none, or too few tell."""
+        if self.steady.state != "steady":
+            return None
+        timed = max(0, self.steady.start - len(self.result.warmup_s))
+        return self.steady.start + timed * (self.batch - 1)
+
+    @property
     def median_s(self) -> float | None:
         """Of the steady iterations; of all timed ones where the process has no steady state.
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import pandas as pd
 
-from orchestrator.merge.checks import check_alike, check_copies, check_guests
+from orchestrator.merge.checks import check_comparable, check_copies
 from orchestrator.merge.columns import COLUMNS, DTYPES
 from orchestrator.merge.row import Row
 from orchestrator.model import attempts
@@ -47,8 +47,9 @@ def merge(
       `control_before_s control_after_s`; on the machine's clock `started_s ended_s`, since 1970
       `started_wall_s ended_wall_s`
     - numbers: `iterations_asked iterations_done warmup_iterations` (those before the steady state)
-      `parameters traces retraces first_loss last_loss peak_rss_bytes`, lists `losses rss_bytes
-      outputs_before` (`outputs_half`: computed in half precision)
+      `timing_batch` (calls that one of `values_s` covers; 1 unless they are so short that the clock
+      matters) `parameters traces retraces first_loss last_loss peak_rss_bytes`, lists `losses
+      rss_bytes outputs_before` (`outputs_half`: computed in half precision)
     - where: `machine node gpu` (its name, for a case on the GPU), `proof` (the device that it was
       proven to run on, or `unknown`), `throttle` (why the GPU slowed itself down, or `unknown`),
       `python tensorflow jax torch keras backend image` (the one that the user named), digests
@@ -59,8 +60,7 @@ def merge(
     """
     check_copies(runs, places or [plan.run_id for plan, _ in runs])
     once = attempts.united(runs)
-    check_guests(once)
-    check_alike(plan for plan, _ in once)
+    check_comparable(once)
     rows = _settled([row for plan, records in once for row in _rows(plan, records)])
     return pd.DataFrame(
         {

@@ -35,7 +35,7 @@ class Configuration(msgspec.Struct, frozen=True, kw_only=True):
     input: str
     method: str
     knobs: str  # only those that leave the work what it is
-    seconds: float  # median over processes
+    seconds: float | None  # median over processes; None where they ran on several machines
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,13 +21,19 @@ BETWEEN_ARMS: Final[frozenset[ContrastKind]] = frozenset(
 
 
 class Side(msgspec.Struct, frozen=True, kw_only=True):
-    """One cell of a contrast."""
+    """One cell of a contrast.
+
+    Times of different machines are never pooled: a cell whose processes ran on several has neither
+    `seconds` nor `spread`, and its ratios are those within each machine.
+    """
 
     arm: str
     case: str
     seconds: float | None  # median over processes of the per-process medians
-    processes: int
+    processes: int  # with a number
     spread: float | None  # coefficient of variation of the per-process medians
+    machines: int = 1  # keys of the machines that these ran on
+    unsettled: int = 0  # of these, without a steady state: their number is of all timed iterations
 
 
 class Contrast(msgspec.Struct, frozen=True, kw_only=True):

@@ -33,12 +33,14 @@ class CellQuantities(msgspec.Struct, frozen=True, kw_only=True):
 
     Seconds, bytes and iterations are of one process. `slope`: seconds that each iteration takes
     more than the one before; `memory_slope`: bytes an iteration. Percentiles are over the timed
-    iterations of a process.
+    iterations of a process. Seconds of different machines are never pooled: a cell whose processes
+    ran on several has none.
     """
 
     arm: str
     case: str
     processes: int  # with the outcome ok
+    unsettled: int = 0  # of these, long enough to tell, without a steady state
     import_s: Amount | None = None
     data_s: Amount | None = None
     build_s: Amount | None = None

@@ -41,7 +41,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
 class Host(msgspec.Struct, frozen=True, kw_only=True):
     """The machine. Facts without a fixed place stand in `facts`."""
 
-    machine: str  # a digest of what makes results comparable: CPU, cores, memory
+    machine: str  # a digest of what makes results comparable: CPU, cores, memory, GPUs of the run
     node: str  # a digest of its name: tells twins apart, and names nobody
     cpu: str
     cores: int

@@ -44,7 +44,8 @@ class Cells:
     """Every planned cell, in the table's order. Arrays are (cells,) or (cells, rounds).
 
     A cell has one counting job a round, so that a place in an array is one process; `host` numbers
-    the machine of one run that it ran on. `log_s` is NaN where there is no number.
+    the machine of one run that it ran on, `machine` the key that machines of one kind share.
+    `log_s` is NaN where there is no number.
     """
 
     keys: tuple[Key, ...]
@@ -57,9 +58,12 @@ class Cells:
     planned: NDArray[np.bool_]
     log_s: NDArray[np.float64]
     host: NDArray[np.int64]
+    machine: NDArray[np.int64]
     started_s: NDArray[np.float64]
     started_wall_s: NDArray[np.float64]
     iterations: NDArray[np.float64]
+    batch: NDArray[np.float64]  # calls that a value covers
+    unsettled: NDArray[np.bool_]  # looked at, and without a steady state
     outcome: NDArray[np.object_]
     paths: dict[str, NDArray[np.object_]]  # as PATHS: None where nothing was observed
     outputs: NDArray[np.object_]  # before training, empty lists where they were not stored
@@ -91,10 +95,12 @@ def read(frame: pd.DataFrame) -> Cells:
         return array
 
     outcome = words("outcome")
-    host = np.full(shape, NO_HOST, dtype=np.int64)
-    host[cell, column] = np.where(
-        counting["machine"].isna(), NO_HOST, _codes(counting, ["run_id", "machine", "node"])
-    )
+
+    def places(names: list[str]) -> NDArray[np.int64]:
+        array = np.full(shape, NO_HOST, dtype=np.int64)
+        array[cell, column] = np.where(counting["machine"].isna(), NO_HOST, _codes(counting, names))
+        return array
+
     rows = first[list(Key._fields)].to_numpy(dtype=object)
     return Cells(
         keys=tuple(Key(*row) for row in rows),
@@ -109,10 +115,13 @@ def read(frame: pd.DataFrame) -> Cells:
         ),
         planned=outcome != None,  # noqa: E711  elementwise
         log_s=spread(np.log(counting["median_s"].to_numpy(dtype=float, na_value=np.nan))),
-        host=host,
+        host=places(["run_id", "machine", "node"]),
+        machine=places(["machine"]),
         started_s=spread(counting["started_s"].to_numpy(dtype=float)),
         started_wall_s=spread(counting["started_wall_s"].to_numpy(dtype=float)),
         iterations=spread(counting["iterations_done"].to_numpy(dtype=float, na_value=np.nan)),
+        batch=spread(counting["timing_batch"].to_numpy(dtype=float, na_value=np.nan)),
+        unsettled=words("steady_state") == "no steady state",
         outcome=outcome,
         paths={name: words(name) for name in PATHS},
         outputs=words("outputs_before"),

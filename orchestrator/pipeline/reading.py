@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator import advice, control, log, quantities, reproducibility
 from orchestrator.errors import InputError, UsageError, nearest
-from orchestrator.merge import export, merge
+from orchestrator.merge import differences, export, merge
 from orchestrator.model import attempts, codec
 from orchestrator.model.findings import Findings
 from orchestrator.model.names import FAILED_OUTCOMES
@@ -249,6 +249,7 @@ def _read(
         changed=control.changed(frame, spreads=machines.controls(selftests)),
         profiles=beside.profiles(runs),
         broken=beside.broken(runs),
+        differences=differences(attempts.united(runs)),
         noise=selftests,
         precision=rounds.reached(plans[0], frame) if len(runs) == 1 else None,
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from orchestrator.model.cell import split_knobs
 from orchestrator.series import spikes, trend
@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
     from orchestrator.series.spikes import Spikes
     from orchestrator.series.trend import Trend
+
+# After so many iterations a process reads its memory, or after the batch in which they end; a life
+# cycle, after each.
+MEMORY_EVERY: Final = 10
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,21 +36,38 @@ def look(frame: pd.DataFrame) -> list[Shown]:
     """Each row of a table of processes that are `ok`, in order."""
     values = [list(series) for series in frame["values_s"]]
     memory = [list(series) for series in frame["rss_bytes"]]
+    batches = [int(batch) for batch in frame["timing_batch"].fillna(1)]
     return [
         Shown(
             state=state,
-            time=time,
+            time=time and time._replace(an_iteration=time.an_iteration / batch),
             memory=grown,
             spikes=spiky,
             turns=_takes_turns(knobs),
             retraces=None if retraces is None else int(retraces),
             throttle=throttle,
         )
-        for state, time, grown, spiky, knobs, retraces, throttle in zip(
+        for state, time, batch, grown, spiky, knobs, retraces, throttle in zip(
             frame["steady_state"],
             trend.of_times(values),
-            trend.of_memory(memory, iterations=[len(series) for series in values]),
-            spikes.find(values),
+            batches,
+            trend.of_memory(
+                memory,
+                iterations=[
+                    len(series) * batch for series, batch in zip(values, batches, strict=True)
+                ],
+                sampled=[
+                    1 if method == "life_cycle" else batch * -(-MEMORY_EVERY // batch)
+                    for method, batch in zip(frame["method"], batches, strict=True)
+                ],
+            ),
+            # A value that covers several calls shows none of them alone.
+            spikes.find(
+                [
+                    series if batch == 1 else []
+                    for series, batch in zip(values, batches, strict=True)
+                ]
+            ),
             frame["knobs"],
             frame["retraces"].astype(object).where(frame["retraces"].notna(), None),
             frame["throttle"],

@@ -47,14 +47,22 @@ def of(frame: pd.DataFrame) -> Quantities:
     columns = {
         name: ok[column].to_numpy(dtype=float, na_value=np.nan) for name, column in COLUMNS.items()
     }
+    machines = ok["machine"].to_numpy(dtype=object)
     cells: list[CellQuantities] = []
     findings: list[Finding] = []
     for (arm, case), rows in places.items():
         processes = [shown[row] for row in rows]
         amounts = {name: _amount(values[rows]) for name, values in columns.items()}
+        amounts |= _measured(processes)
+        if len(set(machines[rows])) > 1:
+            amounts = {name: None if name.endswith("_s") else amounts[name] for name in amounts}
         cells.append(
             CellQuantities(
-                arm=arm, case=case, processes=len(rows), **amounts, **_measured(processes)
+                arm=arm,
+                case=case,
+                processes=len(rows),
+                unsettled=sum(shown.state == "no steady state" for shown in processes),
+                **amounts,
             )
         )
         findings += of_cell(arm, case, processes)

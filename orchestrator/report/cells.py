@@ -18,7 +18,10 @@ PHASES = ["import_s", "data_s", "build_s", "first_call_s"]
 
 @dataclass(frozen=True, kw_only=True)
 class Cell:
-    """One arm of one case. `seconds`: median over processes, None where there is no number."""
+    """One arm of one case.
+
+    `seconds`: median over processes; None where there is no number, or several machines had a part.
+    """
 
     arm: str
     case: str
@@ -33,6 +36,7 @@ class Cell:
     method: str
     device: str
     knobs: str
+    processes: int  # with a number
     seconds: float | None
     phases_s: tuple[float | None, ...]  # as PHASES, median over processes
     executed_as: str | None
@@ -45,11 +49,12 @@ def read(frame: pd.DataFrame, comparison: Comparison) -> tuple[Cell, ...]:
     counting = frame[frame["counts"].to_numpy(dtype=bool)]
     ok = counting[counting["outcome"] == "ok"]
     times = ok.groupby(["arm", "case"], sort=False)[PHASES].median()
+    sides = {(side.arm, side.case): side for side in comparison.cells}
     phases = {
         key: [_number(value) for value in row]
         for key, row in zip(times.index, times.to_numpy(), strict=True)
+        if sides[key].machines == 1
     }
-    seconds = {(side.arm, side.case): side.seconds for side in comparison.cells}
     loops = dict(zip(zip(ok["arm"], ok["case"], strict=True), ok["executed_as"], strict=True))
     on_gpu = ok[ok["device"] == "gpu"]
     names = dict(zip(zip(on_gpu["arm"], on_gpu["case"], strict=True), on_gpu["gpu"], strict=True))
@@ -64,7 +69,8 @@ def read(frame: pd.DataFrame, comparison: Comparison) -> tuple[Cell, ...]:
         cells.append(
             Cell(
                 **facts,
-                seconds=seconds[place],
+                processes=sides[place].processes,
+                seconds=sides[place].seconds,
                 phases_s=tuple(phases.get(place, [None] * len(PHASES))),
                 executed_as=loops.get(place),
                 gpu=names.get(place) or "",

@@ -85,7 +85,12 @@ def doubts(cells: Sequence[Cell]) -> str:
 
 
 def pooled(comparison: Comparison) -> str:
-    """How times and ratios of several runs were made; empty for one run."""
+    """How times and ratios of several runs, or machines, were made; empty for one of both."""
+    if any(side.machines > 1 for side in comparison.cells):
+        return (
+            f"{words.NOTHING} where processes ran on machines that differ: such times are not put "
+            "together; a ratio is taken on one machine, within each block."
+        )
     if len(comparison.run_ids) == 1:
         return ""
     return (
@@ -97,7 +102,7 @@ def pooled(comparison: Comparison) -> str:
 def unmeasured(cells: Sequence[Cell], comparison: Comparison) -> str:
     """Why there is no table yet; empty once a cell has a number, or its reason."""
     missing = comparison.jobs.get("missing", 0)
-    if not missing or any(cell.seconds is not None for cell in cells):
+    if not missing or any(cell.processes for cell in cells):
         return ""
     return (
         f"Nothing can be said yet: {missing} of {phrases.count(comparison.jobs['planned'], 'job')} "

@@ -9,6 +9,7 @@ from orchestrator.model.matrix import title
 from orchestrator.report import (
     advising,
     agreeing,
+    differing,
     goals,
     lines,
     measured,
@@ -136,7 +137,7 @@ def _broken(findings: Findings) -> Iterator[str]:
 
 def _phases(cells: Sequence[Cell]) -> Iterator[str]:
     """Seconds apart from the iterations, and what really ran: the mode does not decide it alone."""
-    measured = [cell for cell in cells if cell.seconds is not None]
+    measured = [cell for cell in cells if cell.processes]
     if not measured:
         return
     yield "## Where the time goes"
@@ -169,6 +170,7 @@ def _trust(findings: Findings, context: Context) -> Iterator[str]:
         *lines.selftests(findings),
         lines.jobs(comparison, context),
         *comparison.warnings,
+        *differing.every(findings.differences),
         lines.changed(findings),
     ]
     yield bullets([fact for fact in facts if fact])

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _SECONDS: Final = ("steady_s", "p95_s", "p99_s", "max_s")
 _HEADERS: Final = (
-    "warm-up",
+    "steady from",
     "steady",
     "p95",
     "p99",
@@ -69,8 +69,10 @@ def section(quantities: Quantities) -> Iterator[str]:
         left=2,
     )
     yield (
-        "Medians over processes. Warm-up: iterations before the steady state. Slopes: what each "
-        "iteration takes more than the one before. Percentiles: of the iterations of a process."
+        "Medians over processes. Steady from: the iteration after which nothing of the warm-up is "
+        "left, and how many processes came so far; what never settled counts as a whole. Slopes: "
+        "what each iteration takes more than the one before. Percentiles: of the iterations of a "
+        "process."
     )
 
 
@@ -141,7 +143,7 @@ def _percent(numbers: dict[str, float]) -> str:
 
 def _row(item: CellQuantities) -> tuple[str, ...]:
     return (
-        _number(item.warmup_iterations),
+        steady(item),
         *(_seconds(getattr(item, name)) for name in _SECONDS),
         _number(item.slope_s, 1e6),
         _number(item.peak_rss_bytes, 1e-6),
@@ -149,6 +151,15 @@ def _row(item: CellQuantities) -> tuple[str, ...]:
         _number(item.traces),
         _number(item.retraces),
     )
+
+
+def steady(item: CellQuantities) -> str:
+    """`iteration 12 on (6 of 6)`: the first steady one, of processes that were long enough."""
+    settled = item.warmup_iterations
+    if settled is None:
+        return f"never (0 of {item.unsettled})" if item.unsettled else words.NOTHING
+    every = settled.processes + item.unsettled
+    return f"iteration {settled.median + 1:.3g} on ({settled.processes} of {every})"
 
 
 def _seconds(amount: Amount | None) -> str:

@@ -67,7 +67,7 @@ def _main(comparison: Comparison) -> list[Contrast]:
 
 
 def _nothing(cells: Sequence[Cell], comparison: Comparison) -> str:
-    measured = [cell for cell in cells if cell.seconds is not None]
+    measured = [cell for cell in cells if cell.processes]
     environments = list(dict.fromkeys(cell.environment for cell in cells))
     if not measured:
         return "Nothing has a number; what became of each job stands below."

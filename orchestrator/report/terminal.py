@@ -13,7 +13,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from orchestrator.model import phrases
-from orchestrator.report import advising, agreeing, further, goals, lines, measured
+from orchestrator.report import advising, agreeing, differing, further, goals, lines, measured
 from orchestrator.report.cells import read
 from orchestrator.report.further import counts, further_tables
 from orchestrator.report.sentences import headline
@@ -74,7 +74,8 @@ def render(
     for line in lines.selftests(findings):
         page.say(line)
     page.say(lines.jobs(comparison, context))
-    for warning in (*comparison.warnings, lines.changed(findings)):
+    told = differing.top(findings.differences)
+    for warning in (*comparison.warnings, *told, lines.changed(findings)):
         page.say(f"warning: {warning}" if warning else "", style="yellow")
     page.gap()
     for word, text in lines.hints(findings, context):

@@ -72,18 +72,18 @@ def rising(log_s: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
 
 
 def of_memory(
-    every: Sequence[Sequence[float]], *, iterations: Sequence[int], sampled: int = 10
+    every: Sequence[Sequence[float]], *, iterations: Sequence[int], sampled: Sequence[int]
 ) -> list[Trend | None]:
     """Of the resident memory of each process, in bytes; None when it was read too rarely.
 
-    `every`: what was read before the first iteration, after every `sampled`, and after the last.
+    `every`: what was read before the first iteration, after each `sampled`, and after the last.
     """
     found: list[Trend | None] = [None] * len(every)
     for places, values in by_length(every, enough=ENOUGH_SAMPLES + 1):
-        counts = np.array([iterations[int(place)] for place in places])
-        for count in np.unique(counts):
-            alike = counts == count
-            slopes, rises = _growing(values[alike], count, sampled)
+        counts = np.array([(iterations[int(place)], sampled[int(place)]) for place in places])
+        for count, step in np.unique(counts, axis=0):
+            alike = (counts == (count, step)).all(axis=1)
+            slopes, rises = _growing(values[alike], count, step)
             for place, slope, grows in zip(places[alike], slopes, rises, strict=True):
                 found[int(place)] = Trend(float(slope), float(slope * count), bool(grows))
     return found

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def sides(cells: Cells) -> list[Side]:
-    """Every cell's median and variation over its processes."""
+    """Every cell's median and variation over its processes, where they ran on one machine."""
     measured = cells.measured
     count = measured.sum(axis=1)
     some = np.maximum(count, 1)
@@ -30,13 +30,21 @@ def sides(cells: Cells) -> list[Side]:
     mean = relative.sum(axis=1) / some
     squares = np.where(measured, (relative - mean[:, None]) ** 2, 0.0).sum(axis=1)
     spread = np.sqrt(squares / np.maximum(count - 1, 1)) / np.where(count, mean, 1.0)
+    machines = np.array(
+        [len(np.unique(ran[there])) for ran, there in zip(cells.machine, measured, strict=True)],
+        dtype=np.intp,
+    )
+    alone = machines == 1
+    unsettled = (cells.unsettled & measured).sum(axis=1)
     return [
         Side(
             arm=cells.arms[cell],
             case=cells.cases[cell],
-            seconds=float(middle[cell]) if np.isfinite(middle[cell]) else None,
+            seconds=float(middle[cell]) if np.isfinite(middle[cell]) and alone[cell] else None,
             processes=int(count[cell]),
-            spread=float(spread[cell]) if count[cell] > 1 else None,
+            spread=float(spread[cell]) if count[cell] > 1 and alone[cell] else None,
+            machines=int(machines[cell]),
+            unsettled=int(unsettled[cell]),
         )
         for cell in range(len(count))
     ]
@@ -90,10 +98,4 @@ def warnings(frame: pd.DataFrame) -> tuple[str, ...]:
         found.append(
             f"measured on {len(hosts)} machines ({names}); only processes of one machine are paired"
         )
-    locks = frame.groupby("environment", sort=False)["lock_digest"].nunique()
-    found += [
-        f"{environment} had {number} different locks in these runs"
-        for environment, number in locks.items()
-        if number > 1
-    ]
     return tuple(found)

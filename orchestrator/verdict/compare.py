@@ -10,7 +10,7 @@ from packaging.version import Version
 from orchestrator.model.comparison import BETWEEN_ARMS, ENOUGH_BLOCKS, Comparison, Contrast
 from orchestrator.paired import blocks, families, intervals
 from orchestrator.paired.cells import read
-from orchestrator.verdict import account, judge, outputs, paths
+from orchestrator.verdict import account, caveats, judge, outputs, paths
 from orchestrator.verdict.contrasts import check_reference, pairings
 
 if TYPE_CHECKING:
@@ -147,6 +147,7 @@ class _Judged:
             paths=differing,
             notes=(
                 *judge.notes(self.cells, pair, paired, unit),
+                *caveats.notes(self.cells, pair, paired),
                 *paths.notes(self.cells, pair, differing),
                 *([agreed.unknown] if agreed.unknown else []),
             ),

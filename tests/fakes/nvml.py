@@ -49,6 +49,8 @@ class Device:
     parts: list[Device | None] = field(default_factory=list)  # None: an empty place
     parent: Device | None = None
     throttle: int = 0
+    sm_mhz: int = 1980
+    power_limit: int = 700_000  # mW
     lost: bool = False
     refuses: set[str] = field(default_factory=set)  # questions for which there is no permission
     has_mig: bool = True
@@ -174,8 +176,7 @@ class FakeNvml:
         return self._answers(handle, "capability").capability
 
     def nvmlDeviceGetEnforcedPowerLimit(self, handle: Any) -> int:  # noqa: ANN401 - opaque
-        self._whole(handle, "power")
-        return 700_000
+        return self._whole(handle, "power").power_limit
 
     def nvmlDeviceGetPowerUsage(self, handle: Any) -> int:  # noqa: ANN401 - opaque
         self._whole(handle, "power")
@@ -187,8 +188,8 @@ class FakeNvml:
         return 31
 
     def nvmlDeviceGetClockInfo(self, handle: Any, kind: int) -> int:  # noqa: ANN401 - opaque
-        self._whole(handle, "clocks")
-        return {pynvml.NVML_CLOCK_SM: 1980, pynvml.NVML_CLOCK_MEM: 3201}[kind]
+        device = self._whole(handle, "clocks")
+        return {pynvml.NVML_CLOCK_SM: device.sm_mhz, pynvml.NVML_CLOCK_MEM: 3201}[kind]
 
     def nvmlDeviceGetUtilizationRates(self, handle: Any) -> Rates:  # noqa: ANN401 - opaque
         if self._whole(handle, "utilisation").divided:

@@ -192,3 +192,25 @@ def test_gpus_of_a_run_stand_in_its_records() -> None:
     assert () == health.with_gpus(factories.HOST, (), fake).gpus
     (used,) = health.with_gpus(factories.HOST, ("GPU-2",), fake).gpus
     assert "GPU-2" == used["uuid"]
+
+
+def test_what_makes_gpus_alike_is_in_the_key_of_the_machine() -> None:
+    """Model, memory, power limit, MIG profile and driver are; UUID and clocks are not."""
+
+    def key(*devices: nvml.Device, uuid: str) -> str:
+        return health.with_gpus(factories.HOST, (uuid,), nvml.FakeNvml(*devices)).machine
+
+    usual = key(nvml.h200("GPU-1"), uuid="GPU-1")
+    busy = nvml.h200("GPU-2")
+    busy.sm_mhz = 345
+    assert usual == key(nvml.h200("GPU-1"), busy, uuid="GPU-2")
+    limited = nvml.h200("GPU-1")
+    limited.power_limit = 350_000
+    others = {
+        factories.HOST.machine,
+        usual,
+        key(limited, uuid="GPU-1"),
+        key(nvml.a100("GPU-1"), uuid="GPU-1"),
+        key(nvml.a100("GPU-1").mig("MIG-1"), uuid="MIG-1"),
+    }
+    assert 5 == len(others)

@@ -111,7 +111,7 @@ def test_a_lost_gpu_hides_no_other() -> None:
 
 
 def test_mig_devices_stand_behind_their_gpu() -> None:
-    """Each is an entry of its own, with its parent's clocks and no utilisation."""
+    """Each is an entry of its own, with its parent's clocks and limit, and no utilisation."""
     whole, first, second = gpus.find(nvml.FakeNvml(nvml.a100().mig("MIG-1", "MIG-2")))
     assert (True, None) == (whole.divided, whole.parent)
     assert ("MIG-1", "MIG-2") == (first.uuid, second.uuid)
@@ -121,7 +121,7 @@ def test_mig_devices_stand_behind_their_gpu() -> None:
         first.index,
         first.capability,
     )
-    assert (1980, None, None) == (
+    assert (1980, None, 700.0) == (
         first.state.sm_mhz,
         first.state.utilisation,
         first.power_limit_w,

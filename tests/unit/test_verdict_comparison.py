@@ -340,16 +340,6 @@ def test_the_smallest_detectable_effect_adds_threshold_interval_and_power() -> N
     assert found.detectable == pytest.approx(1.02 * math.exp((2.776445 + 0.940965) * error) - 1)
 
 
-def test_two_locks_of_one_environment_are_a_warning() -> None:
-    """The runs can be merged, but the reader is told."""
-    runs = []
-    for run_id, lock in (("run1", "one"), ("run2", "two")):
-        plan = pair(run_id=run_id, environments=[factories.environment("tf114", lock_digest=lock)])
-        runs.append((plan, factories.measured(plan, lambda _: 0.01)))
-    found = compare(merge(runs), environments=["tf114"], threshold=0.02)
-    assert found.warnings == ("tf114 had 2 different locks in these runs",)
-
-
 def test_the_summary_is_json_without_nan() -> None:
     """Numbers that do not exist are null."""
     plan = factories.plan(rounds=1)
