@@ -108,8 +108,9 @@ def changed(
 
 def _read(frame: pd.DataFrame) -> pd.DataFrame:
     """The rows that have readings, in order of time."""
-    known = frame[READINGS].notna().to_numpy(dtype=bool).all(axis=1)
-    return frame.loc[known].sort_values("started_s", kind="stable")
+    first, second = READINGS
+    known = frame[first].notna() & frame[second].notna()
+    return frame[known.to_numpy(dtype=bool)].sort_values("started_s", kind="stable")
 
 
 def _changed(rows: pd.DataFrame, rest: float | None) -> Iterator[ChangedBlock]:
