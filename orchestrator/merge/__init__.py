@@ -2,6 +2,15 @@
 
 from orchestrator.merge.comparability import differences
 from orchestrator.merge.export import export
-from orchestrator.merge.table import NO_BLOCK, NO_RECORD, merge
+from orchestrator.merge.parts import take_apart
+from orchestrator.merge.table import NO_BLOCK, NO_RECORD, join, merge
 
-__all__ = ["NO_BLOCK", "NO_RECORD", "differences", "export", "merge"]
+__all__ = [
+    "NO_BLOCK",
+    "NO_RECORD",
+    "differences",
+    "export",
+    "join",
+    "merge",
+    "take_apart",
+]

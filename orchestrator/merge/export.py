@@ -30,7 +30,7 @@ def export(frame: pd.DataFrame, path: Path, *, fix: str = NAME_RESULTS) -> None:
     if path.is_dir() or not path.parent.is_dir():
         problem = "is a folder" if path.is_dir() else "would stand in a folder that does not exist"
         raise UsageError(f"{path} {problem}.", fix="Name a file in an existing folder.")
-    schema = pa.schema([(name, kind) for name, (kind, _) in COLUMNS.items()])
+    schema = pa.schema([(name, column.kind) for name, column in COLUMNS.items()])
     table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
     write_report(path, writer(table), fix=fix)
 
@@ -44,7 +44,7 @@ def _parquet(table: Any) -> bytes:  # noqa: ANN401  pyarrow has no types
 def _csv(table: Any) -> bytes:  # noqa: ANN401
     columns = {
         name: [msgspec.json.encode(item).decode() for item in column]
-        if COLUMNS[name][0] == SERIES
+        if COLUMNS[name].kind == SERIES
         else column
         for name, column in table.to_pydict().items()
     }

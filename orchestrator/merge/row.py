@@ -2,63 +2,74 @@
 
 from __future__ import annotations
 
-import statistics
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from orchestrator.model.cell import Case
+    from orchestrator.merge.parts import Series
+    from orchestrator.model.cell import Arm, Case
     from orchestrator.model.plan import Job, PlannedEnvironment
     from orchestrator.model.record import Record
     from orchestrator.model.result import Result
     from orchestrator.series.steady import Steady
 
 
-@dataclass(frozen=True, kw_only=True)
-class Row:
-    """All that the columns of one row are read from."""
+class Cell(NamedTuple):
+    """What all rows of one cell of one run have in common."""
 
     run_id: str
     guest_digest: str
     environment: PlannedEnvironment
+    arm: Arm
     case: Case
+
+
+class Fate(NamedTuple):
+    """What became of one attempt of a job; without a record: nothing yet.
+
+    `series`: empty unless the outcome is `ok`, for anything else never becomes a number.
+    """
+
+    cell: Cell
     job: Job
     record: Record | None
-    result: Result
+    series: Series
     counts: bool
     why_missing: str
-    steady: Steady
 
     @property
     def ok(self) -> bool:
         """Whether its times are numbers."""
         return self.record is not None and self.record.outcome == "ok"
 
-    @property
-    def seconds(self) -> tuple[float, ...]:
-        """Every iteration, warm-up first; none unless the outcome is `ok`."""
-        return (*self.result.warmup_s, *self.result.values_s) if self.ok else ()
+
+class Row(NamedTuple):
+    """All that the columns of one row are read from, beside its cell.
+
+    `result`: an empty one where there is none. `median_s`: of the steady iterations; of all timed
+    ones where the process has no steady state; NaN where it has no times.
+    """
+
+    case: Case
+    job: Job
+    record: Record | None
+    result: Result
+    series: Series
+    ok: bool
+    counts: bool
+    why_missing: str
+    steady: Steady
+    median_s: float
 
     @property
     def batch(self) -> int:
-        """How many calls one value covers: more than one where the clock would have mattered."""
+        """How many calls each of its timed values covers."""
         timing = self.result.timing
-        return timing.batch if timing is not None and timing.source == "batch" else 1
+        return timing.batch if timing and timing.source == "batch" else 1
 
     @property
     def warmup_iterations(self) -> int | None:
-        """Those before the steady state; None where there is none, or too few tell."""
+        """Iterations before the steady state; warm-up is timed call by call, whatever follows."""
         if self.steady.state != "steady":
             return None
-        timed = max(0, self.steady.start - len(self.result.warmup_s))
-        return self.steady.start + timed * (self.batch - 1)
-
-    @property
-    def median_s(self) -> float | None:
-        """Of the steady iterations; of all timed ones where the process has no steady state.
-
-        None unless the outcome is `ok`: anything else never becomes a number.
-        """
-        values = self.result.values_s if self.ok else ()
-        steady = values[max(0, self.steady.start - len(self.result.warmup_s)) :]
-        return statistics.median(steady) if values and min(values) > 0 else None
+        alone = min(self.steady.start, len(self.series.warmup_s))
+        return alone + (self.steady.start - alone) * self.batch

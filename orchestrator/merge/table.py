@@ -2,34 +2,44 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+import numpy as np
 import pandas as pd
 
 from orchestrator.merge.checks import check_comparable, check_copies
 from orchestrator.merge.columns import COLUMNS, DTYPES
-from orchestrator.merge.row import Row
+from orchestrator.merge.parts import NO_NUMBERS, NONE, take_apart
+from orchestrator.merge.row import Cell, Fate, Row
 from orchestrator.model import attempts
 from orchestrator.model.result import RESULT_SCHEMA, Result
 from orchestrator.series import steady
+from orchestrator.series.stacks import by_length
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
+
+    from orchestrator.merge.columns import Column
+    from orchestrator.merge.parts import Run, Series
     from orchestrator.model.cell import Arm
-    from orchestrator.model.plan import Job, Plan
+    from orchestrator.model.plan import Block, Job, Plan
     from orchestrator.model.record import Record
 
 NO_RECORD: Final = "no record: the run was interrupted, or is still going"
 NO_BLOCK: Final = "its block is not complete: the run was interrupted, or is still going"
 _EMPTY: Final = Result(schema=RESULT_SCHEMA, outcome="skipped")
-_UNKNOWN: Final = steady.Steady("too short", -1)
 
 
 def merge(
-    runs: Sequence[tuple[Plan, Sequence[Record]]], *, places: Sequence[str] = ()
+    runs: Iterable[tuple[Plan, Iterable[Record]]], *, places: Sequence[str] = ()
 ) -> pd.DataFrame:
+    """The table, as `join` makes it, of runs whose records are whole."""
+    return join([take_apart(plan, records) for plan, records in runs], places=places)
+
+
+def join(runs: Sequence[Run], *, places: Sequence[str] = ()) -> pd.DataFrame:
     """One row a planned job, by run, round, case and arm; a copy of a run adds nothing.
 
     `places` name the runs in messages, such as by their folders; by default their run_id does.
@@ -55,67 +65,145 @@ def merge(
       `python tensorflow jax torch keras backend image` (the one that the user named), digests
       `guest_digest lock_digest outputs_digest`
 
+    A list is an array of float64, NaN where a loss was no number; only `outputs_before` is a list.
     Missing numbers are NaN or NA, missing texts None. Raises UsageError for runs that cannot be
     compared, InputError for copies of one run that contradict each other.
     """
-    check_copies(runs, places or [plan.run_id for plan, _ in runs])
-    once = attempts.united(runs)
+    check_copies(runs, places or [run.plan.run_id for run in runs])
+    once = attempts.united((run.plan, run.records) for run in runs)
     check_comparable(once)
-    rows = _settled([row for plan, records in once for row in _rows(plan, records)])
+    series: dict[str, dict[tuple[str, int], Series]] = {}
+    for run in runs:
+        series.setdefault(run.plan.run_id, {}).update(run.series)
+    fates = [fate for plan, records in once for fate in _fates(plan, records, series[plan.run_id])]
+    return _table(fates)
+
+
+def _table(fates: Sequence[Fate]) -> pd.DataFrame:
+    cells = {id(fate.cell): fate.cell for fate in fates}  # one object each
+    place = {which: number for number, which in enumerate(cells)}
+    cell_of = np.array([place[id(fate.cell)] for fate in fates], dtype=np.intp)
+    rows = _rows(fates)
+
+    def values(column: Column) -> object:
+        if column.of_cell is None:
+            return _objects([column.read(row) for row in rows])
+        return _objects([column.of_cell(cell) for cell in cells.values()])[cell_of]
+
     return pd.DataFrame(
         {
-            name: pd.Series([read(row) for row in rows], dtype=DTYPES.get(kind, "object"))
-            for name, (kind, read) in COLUMNS.items()
+            name: pd.Series(values(column), dtype=DTYPES.get(column.kind, "object"))
+            for name, column in COLUMNS.items()
         }
     )
 
 
-def _settled(rows: Sequence[Row]) -> list[Row]:
-    """The same rows, and where the steady state of each begins."""
-    every = [row.seconds if min(row.seconds, default=0.0) > 0 else () for row in rows]
-    found = steady.find(every)
-    return [replace(row, steady=state) for row, state in zip(rows, found, strict=True)]
+def _objects(values: Sequence[object]) -> NDArray[np.object_]:
+    """One object each: of arrays of one length numpy would make a table by itself."""
+    column = np.empty(len(values), dtype=object)
+    for place, value in enumerate(values):
+        column[place] = value
+    return column
 
 
-def _rows(plan: Plan, records: Sequence[Record]) -> Iterable[Row]:
-    by_key = attempts.by_key(records)
-    environments = {item.identifier: item for item in plan.environments}
-    cases = {case.name: case for case in plan.cases}
-    place = {case.name: number for number, case in enumerate(plan.cases)}
-    files = [workload.name for workload in plan.workloads]
-    for block in sorted(plan.blocks, key=lambda block: (block.round, place[block.case])):
-        counting = attempts.counting_attempt(block, by_key)
-        jobs = sorted(block.jobs, key=lambda job: _rank(job.arm, list(environments), files))
-        for job, record, counts in _fates(jobs, by_key, counting):
-            yield Row(
-                run_id=plan.run_id,
-                guest_digest=plan.guest_digest,
-                environment=environments[job.arm.environment],
-                case=cases[job.case],
-                job=job,
-                record=record,
-                result=(record.result if record else None) or _EMPTY,
-                counts=counts,
-                why_missing=NO_BLOCK if by_key.get(job.key) else NO_RECORD,
-                steady=_UNKNOWN,
-            )
+def _rows(fates: Sequence[Fate]) -> list[Row]:
+    """What the columns are read from: where the steady state of each begins, and its median."""
+    series = [fate.series if fate.ok else NONE for fate in fates]
+    # No clock reads a time of nothing: what has one is no number, and shows no state.
+    positive = _of_each(np.min, [one.seconds for one in series]) > 0
+    states = steady.find(
+        [one.seconds if some else NO_NUMBERS for one, some in zip(series, positive, strict=True)]
+    )
+    medians = _of_each(
+        np.median,
+        [
+            one.values_s[max(0, state.start - one.warmups) :]
+            for one, state in zip(series, states, strict=True)
+        ],
+    )
+    medians[~(_of_each(np.min, [one.values_s for one in series]) > 0)] = np.nan
+    return [
+        Row(
+            job=fate.job,
+            record=fate.record,
+            result=(fate.record.result if fate.record else None) or _EMPTY,
+            case=fate.cell.case,
+            series=fate.series,
+            ok=fate.ok,
+            counts=fate.counts,
+            why_missing=fate.why_missing,
+            steady=state,
+            median_s=median,
+        )
+        for fate, state, median in zip(fates, states, medians.tolist(), strict=True)
+    ]
 
 
-def _rank(
-    arm: Arm, environments: Sequence[str], files: Sequence[str]
-) -> tuple[int, bool, bool, int, str]:
-    """Where people look for an arm: the plan's order is random."""
-    file = files.index(arm.workload) if arm.workload in files else len(files)
-    place = environments.index(arm.environment)
-    return place, arm.api != "tf.keras", arm.mode != "graph", file, arm.workload or ""
+def _of_each(
+    function: Callable[..., NDArray[np.float64]], every: Sequence[NDArray[np.float64]]
+) -> NDArray[np.float64]:
+    """(series,): one number of each; NaN of an empty one."""
+    found = np.full(len(every), np.nan)
+    for places, values in by_length(every, enough=1):
+        found[places] = function(values, axis=1)
+    return found
 
 
 def _fates(
-    jobs: Iterable[Job], by_key: attempts.ByKey, counting: int | None
-) -> Iterable[tuple[Job, Record | None, bool]]:
-    for job in jobs:
-        tried = by_key.get(job.key, {})
-        if counting is None:
-            yield job, None, True
-        for attempt, record in sorted(tried.items()):
-            yield job, record, attempt == counting
+    plan: Plan, records: Sequence[Record], series: Mapping[tuple[str, int], Series]
+) -> Iterator[Fate]:
+    by_key = attempts.by_key(records)
+    cells = _Cells(plan)
+    for block in sorted(plan.blocks, key=cells.order):
+        counting = attempts.counting_attempt(block, by_key)
+        for job in sorted(block.jobs, key=lambda job: cells.rank(job.arm)):
+            tried = by_key.get(job.key, {})
+            found: list[tuple[int, Record | None]] = sorted(tried.items())
+            for attempt, record in found if counting is not None else [(0, None), *found]:
+                yield Fate(
+                    cell=cells.of(job),
+                    job=job,
+                    record=record,
+                    series=series.get((job.key, attempt), NONE),
+                    counts=record is None or attempt == counting,
+                    why_missing=NO_BLOCK if tried else NO_RECORD,
+                )
+
+
+class _Cells:
+    """The cells of one plan, each once, and where people look for them: its order is random."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._environments = {item.identifier: item for item in plan.environments}
+        self._cases = {case.name: case for case in plan.cases}
+        self._places = {name: place for place, name in enumerate(self._cases)}
+        self._ranks = {name: place for place, name in enumerate(self._environments)}
+        self._files = [workload.name for workload in plan.workloads]
+        self._known: dict[tuple[str, Arm], Cell] = {}
+
+    def order(self, block: Block) -> tuple[int, int]:
+        return block.round, self._places[block.case]
+
+    def rank(self, arm: Arm) -> tuple[int, bool, bool, int, str]:
+        file = self._files.index(arm.workload) if arm.workload in self._files else len(self._files)
+        place = self._ranks[arm.environment]
+        return (
+            place,
+            arm.api != "tf.keras",
+            arm.mode != "graph",
+            file,
+            arm.workload or "",
+        )
+
+    def of(self, job: Job) -> Cell:
+        found = self._known.get((job.case, job.arm))
+        if found is None:
+            found = self._known[job.case, job.arm] = Cell(
+                run_id=self._plan.run_id,
+                guest_digest=self._plan.guest_digest,
+                environment=self._environments[job.arm.environment],
+                arm=job.arm,
+                case=self._cases[job.case],
+            )
+        return found
