@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from orchestrator.model import phrases
 from orchestrator.model.comparison import ENOUGH_BLOCKS
 from orchestrator.model.matrix import title
-from orchestrator.report import words
+from orchestrator.report import machine, words
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -188,9 +188,10 @@ def selftests(findings: Findings) -> list[str]:
     for noise in findings.noise:
         where = "this machine" if len(machines) == 1 else f"machine {noise.machine}"
         where = f"the GPU of {where}" if noise.device == "gpu" else where
+        rounds = phrases.count(noise.rounds, "round")
         line = (
-            f"The selftest of {noise.created[:10]} on {where} saw differences of "
-            f"{words.about(noise.detectable)} and more in {phrases.count(noise.rounds, 'round')} "
+            f"The selftest of {machine.day(noise)} on {where} saw differences of "
+            f"{machine.effect(noise.detectable)} and more in {rounds} "
             f"(spread {words.about(noise.spread)})"
         )
         times = noise.calmer_than(spreads) if len(findings.noise) == 1 else None
