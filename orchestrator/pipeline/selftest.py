@@ -51,6 +51,7 @@ def selftest(settings: Config, hints: racing.Hints) -> int:
             cases=settings.cases or CASES,
             arms=(f"{api}/{row.native_mode}",),
             reference=None,
+            goal=None,
             workloads=(),
             packages=(),
             same_weights=False,
