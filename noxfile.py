@@ -114,6 +114,13 @@ def cover(session: nox.Session) -> None:
 
 
 @nox.session(python=PYTHON, default=False, tags=["update"])
+def benchmarks(session: nox.Session) -> None:
+    """Measure what stackrace costs, and write docs/performance.md: -- [NAME ...]."""
+    session.install("--require-hashes", "-r", "requirements.txt")
+    _run(session, "-m", "benchmarks", *session.posargs)
+
+
+@nox.session(python=PYTHON, default=False, tags=["update"])
 def reports(session: nox.Session) -> None:
     """Measure public reports of slowness again, and write docs/reports.md: -- [ID ...]."""
     session.install("--require-hashes", "-r", "requirements.txt")

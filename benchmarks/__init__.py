@@ -1,0 +1,1 @@
+"""What stackrace costs besides what it measures: each figure a ratio within one run."""

@@ -1,0 +1,50 @@
+"""Reading and reporting recorded runs, as figures; how that is measured: benchmarks.merging."""
+
+from __future__ import annotations
+
+from benchmarks import merging
+from benchmarks.figures import Figure, Measured
+
+MANY = 100_000
+GOAL = 3.0
+CACHED = 10.0
+LINEAR = 1.2
+MOST_MIB = 1536.0
+_MIB = 2**20
+
+
+def measure() -> Measured:
+    """10,000 records against parsing their bytes, and 100,000 against ten times as long."""
+    found, many = merging.measure(), merging.measure(MANY, repeats=1)
+    growth = (many["read_s"] / found["read_s"]) / (many["records"] / found["records"])
+    return Measured(
+        figures=(
+            Figure(
+                title=f"merge + verdict + Markdown of {found['records']:,} records, against "
+                f"reading and parsing their {found['bytes'] / 1e6:.0f} MB",
+                unit="x",
+                values=(found["read_s"] / found["parse_s"],),
+                goal=GOAL,
+            ),
+            Figure(
+                title="the first time, against an unchanged run folder again",
+                unit="x",
+                values=(found["read_s"] / found["cached_s"],),
+                goal=CACHED,
+                at_least=True,
+            ),
+            Figure(
+                title=f"a record among {many['records']:,}, against one among {found['records']:,}",
+                unit="x",
+                values=(growth,),
+                goal=LINEAR,
+            ),
+            Figure(
+                title=f"the most memory, {many['records']:,} records",
+                unit="MiB",
+                values=(many["peak_bytes"] / _MIB,),
+                goal=MOST_MIB,
+            ),
+        ),
+        raw={"thousands": found, "many": many},
+    )
