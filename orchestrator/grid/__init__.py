@@ -124,7 +124,12 @@ def select(
     """
     if workloads and not case_globs:
         given.check_steps(workloads)
-    own, near, every = given.cases(workloads) if workloads else _pools(grid, chosen)
+    if workloads:
+        own, near, every = given.cases(workloads)
+    elif case_globs:
+        own, near, every = _pools(grid, chosen)
+    else:  # the whole grid is thousands of cases
+        own = near = every = sizes.cases(grid, chosen.sizes, chosen.inputs, chosen.methods)
     added = SAME_WEIGHTS if same_weights else {}
     wishes = [
         _wish(text, [near, every], devices, lambda glob: _no_case(grid, glob, every, workloads))
@@ -187,8 +192,9 @@ def _turned(
     reasons: dict[int, str] = {}
     granted: set[int] = set()
     for case in every:
+        name = case.name
         for place, wish in enumerate(wishes):
-            if case.name not in wish.names:
+            if name not in wish.names:
                 continue
             made = knobs.turned(case, {**added, **wish.knobs})
             against = knobs.reason_against(facts.get(case.model), made)
