@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from importlib import resources
 from pathlib import Path
 
 import click
@@ -11,6 +10,7 @@ import click
 from orchestrator import log
 from orchestrator.errors import UsageError
 
+RESOURCES = Path(__file__).parents[1] / "resources" / "init"
 EXAMPLES = {".py": "workload.py.txt", ".toml": "stackrace.toml"}
 FIX = "Name a file in a folder where you may write."
 
@@ -33,7 +33,7 @@ def init(*, file: Path) -> int:
         )
     if not file.parent.is_dir():
         raise UsageError(f"There is no folder {file.parent}.", fix=FIX)
-    raw = (resources.files("orchestrator") / "resources" / "init" / example).read_bytes()
+    raw = (RESOURCES / example).read_bytes()
     if not store.write_once(file, raw, fix=FIX):
         raise UsageError(f"{file} exists, and is never overwritten.", fix="Name another file.")
     words = ["--workload", str(file)] if file.suffix == ".py" else []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from fnmatch import fnmatchcase
-from importlib import resources
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, get_args
 
@@ -41,13 +41,13 @@ __all__ = [
 ]
 
 FORMS: tuple[tuple[Api, Mode], ...] = tuple(itertools.product(get_args(Api), get_args(Mode)))
+GRID = Path(__file__).parents[1] / "resources" / "grid.toml"
 SAME_WEIGHTS = MappingProxyType({"weights": "same"})
 
 
 def load(presets: Mapping[str, Preset] = MappingProxyType({})) -> Grid:
     """The grid that ships with stackrace, and the user's own presets; UsageError for a bad one."""
-    source = resources.files("orchestrator") / "resources" / "grid.toml"
-    grid = codec.decode_toml(source.read_text(encoding="utf-8"), Grid, source="grid.toml")
+    grid = codec.decode_toml(GRID.read_text(encoding="utf-8"), Grid, source="grid.toml")
     for name, chosen in presets.items():
         _check_preset(grid, name, chosen)
     return msgspec.structs.replace(grid, presets={**grid.presets, **presets})

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import partial
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from orchestrator import config, grid, matrix, pairs
+from orchestrator import config, grid, matrix
 from orchestrator.grid.knobs import choices
 from orchestrator.model.catalogue import Catalogue, ListedEnvironment, ListedKnob, ListedPreset
 from orchestrator.model.knobs import KNOBS
@@ -15,6 +14,8 @@ from orchestrator.model.names import CONTRASTS
 from orchestrator.model.plan import Limits
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from orchestrator.config import Config
     from orchestrator.model.grid import Grid
 
@@ -24,12 +25,14 @@ PAIR = 2  # estimates are for the usual race: one environment against another
 def every(settings: Config) -> Matrix:
     """The matrix, and behind it the rows of stackrace.toml."""
     shipped = matrix.load()
-    own = matrix.load_user(
-        settings.rows,
-        settings.file,
-        matrix=shipped,
-        complete=partial(pairs.complete, matrix=shipped),
-    )
+
+    def complete(table: Mapping[str, Any]) -> Mapping[str, Any]:
+        # It takes as long to import as `list` takes for all else, and few have rows of their own.
+        from orchestrator import pairs  # noqa: PLC0415
+
+        return pairs.complete(table, matrix=shipped)
+
+    own = matrix.load_user(settings.rows, settings.file, matrix=shipped, complete=complete)
     return Matrix(rows={**shipped.rows, **own})
 
 
