@@ -71,6 +71,7 @@ class _Compared:
     first_differing: int | None
     diverges_at: int | None
     largest: float | None
+    begins: int
     iterations: int
 
 
@@ -175,6 +176,7 @@ def _agreement(
         other=other.arm,
         state=state if usable else None,
         reason=reason,
+        begins=min((item.begins for item in usable), default=None),
         first_differing=min(differing, default=None),
         diverges_at=min(diverging, default=None),
         largest=max((size for size in sizes if size is not None), default=None)
@@ -210,6 +212,7 @@ def _compare(histories: Sequence[_History], tolerance: float) -> _Compared | Non
         first_differing=_first(relative > 0, start, first.every),
         diverges_at=_first(relative > tolerance, start, first.every),
         largest=None if torn.any() else float(relative.max()),
+        begins=start + 1,
         iterations=end - start,
     )
 

@@ -26,12 +26,18 @@ class Agreement(msgspec.Struct, frozen=True, kw_only=True):
     other: str  # the same arm, within a cell
     state: AgreementState | None = None
     reason: str | None = None
+    begins: int | None = None  # the first iteration of which all have the loss
     first_differing: int | None = None  # iteration; None when they are equal
     diverges_at: int | None = None  # the first iteration beyond the tolerance
     largest: float | None = None  # relative difference; None where one is no number
     tolerance: float
     histories: int  # compared with each other, or pairs of them
     iterations: int  # of the shortest one
+
+    @property
+    def at_once(self) -> bool:
+        """They diverge in the first loss that they share: nothing grew from the last bits."""
+        return self.diverges_at is not None and self.diverges_at == self.begins
 
 
 class Agreements(msgspec.Struct, frozen=True, kw_only=True):

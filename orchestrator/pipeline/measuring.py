@@ -36,11 +36,14 @@ class Hints:
 
 
 def _warn_of_load(loads: Sequence[float], cores: int) -> None:
-    """A busy machine measures its other work too. One worker alone makes a load of `cores`."""
-    if loads and median(loads) > BUSY * cores:
+    """A busy machine measures its other work too. One worker alone makes a load of `cores`.
+
+    Who started on a busy one has been told.
+    """
+    if loads and loads[0] <= BUSY * cores < median(loads):
         log.warn(
-            f"The machine was busy: load {median(loads):.1f} on {phrases.count(cores, 'core')}. "
-            "Times vary more then, and intervals get wide; measure on a quiet machine."
+            f"The machine became busy: load {median(loads):.1f} on {phrases.count(cores, 'core')}, "
+            "which widens the intervals."
         )
 
 

@@ -126,10 +126,12 @@ def resume(path: Path, settings: config.Config, hints: Hints) -> int:
             fix="Finish it with the stackrace that started it, or start a new run.",
         )
     _check_workloads(folder, planned)
-    if not rounds.unfinished(planned, attempts.by_key(folder.records())):
+    records = attempts.by_key(folder.records())
+    if not rounds.unfinished(planned, records):
         jobs = phrases.count(len(planned.jobs) + len(planned.profiles), "job")
         log.talk(f"Nothing is missing in {path}: it has {jobs}, and the records of all.")
         return measure(folder, planned, {}, hints, preparing_s=0.0)
+    log.talk(rounds.progress(planned, records))
     machines.warn(
         rounds=planned.rounds,
         threshold=planned.threshold,

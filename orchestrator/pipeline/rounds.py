@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 from orchestrator import log, plan, precision, run
 from orchestrator.merge import merge
+from orchestrator.model import phrases
 from orchestrator.model.plan import ROUNDS_SCHEMA, AddedRounds
 from orchestrator.paired.cells import read
-from orchestrator.report import goals
+from orchestrator.report import goals, words
 from orchestrator.verdict.contrasts import pairings
 
 if TYPE_CHECKING:
@@ -47,6 +49,23 @@ def unfinished(planned: Plan, records: attempts.ByKey) -> bool:
         return False
     found = _measured(planned, records)
     return bool(precision.decide(found, planned, planned.goal).cases)
+
+
+def progress(planned: Plan, records: attempts.ByKey) -> str:
+    """`12 of 48 jobs are measured; 36 to go, about 3 min.`: what a resumed run has, and lacks.
+
+    A job is expected to take what those before it took, which is not known without any.
+    """
+    missing = run.missing_blocks((*planned.blocks, *planned.profile_blocks), records)
+    left = sum(len(block.jobs) for block in missing)
+    every = len(planned.jobs) + len(planned.profiles)
+    lasted = [
+        record.end.monotonic - record.start.monotonic
+        for tried in records.values()
+        for record in tried.values()
+    ]
+    about = f", about {words.roughly(fmean(lasted) * left)}" if lasted and left else ""
+    return f"{every - left} of {phrases.count(every, 'job')} are measured; {left} to go{about}."
 
 
 def reached(planned: Plan, frame: pd.DataFrame) -> Precision | None:

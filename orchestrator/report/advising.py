@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from orchestrator.model import phrases
-from orchestrator.report import words
-from orchestrator.report.further import DEFAULT
-from orchestrator.report.marks import bullets, code, grid, text
+from orchestrator.report import overall, words
+from orchestrator.report.marks import bullets, code, text
+from orchestrator.report.tables import DEFAULT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -15,12 +15,8 @@ if TYPE_CHECKING:
     from orchestrator.model.advice import (
         Advice,
         Avoided,
-        Change,
         Choice,
         Configuration,
-        Extreme,
-        Indifferent,
-        Interaction,
         Task,
     )
 
@@ -45,32 +41,33 @@ def top(advice: Advice) -> list[str]:
     return [
         *_some([fastest(item, names) for item in choices]),
         *_some([f"avoid {avoided(item, names)}" for item in advice.avoid if item.axis]),
-        *_some([f"{item.axis} does not matter: {_within(item)}" for item in advice.indifferent]),
+        *_some([] if overall.top(advice) else _indifferent(advice)),
     ]
 
 
 def section(advice: Advice) -> Iterator[str]:
-    """All of it, for report.md."""
-    if not (advice.choices or advice.ranges):
-        return
+    """All of it, for report.md; nothing where nobody had a choice."""
     names = Names(advice)
+    found = {
+        "Take": [fastest(item, names) for item in advice.choices if item.fastest],
+        "Avoid": [avoided(item, names) for item in advice.avoid],
+        # What is told of all cases together tells of every axis.
+        "Leave": [] if overall.several(advice) else _indifferent(advice),
+        "No choice": [
+            fastest(item, names)
+            for item in advice.choices
+            if not item.fastest and item.configurations > 1
+        ],
+    }
+    if not any(found.values()) and not advice.steps:
+        return
     yield "## Advice"
     yield "From what was measured here, on this machine, and from nothing else."
-    yield from _list("Take", [fastest(item, names) for item in advice.choices])
-    yield from _list("Avoid", [avoided(item, names) for item in advice.avoid])
-    yield from _list(
-        "Does not matter",
-        [
-            f"{item.axis}: {_within(item)} ({phrases.count(item.contrasts, 'comparison')})"
-            for item in advice.indifferent
-        ],
-    )
-    yield from _list("Depends on each other", [interaction(item) for item in advice.interactions])
+    for title, entries in found.items():
+        yield from _list(title, entries)
     if advice.steps:
         yield "**Measure next**"
         yield "\n".join(f"- {text(item.why)}: {code(item.command)}" for item in advice.steps)
-    if advice.ranges:
-        yield from _ranges(advice)
 
 
 class Names:
@@ -92,35 +89,17 @@ class Names:
         return " ".join(part for part in parts if part) or item.arm
 
 
+def _indifferent(advice: Advice) -> list[str]:
+    return [
+        f"{item.axis} does not matter: {overall.within(item)} "
+        f"({phrases.count(item.contrasts, 'comparison')})"
+        for item in advice.indifferent
+    ]
+
+
 def _some(entries: Sequence[str]) -> list[str]:
     more = [f"... and {len(entries) - _TOP} more in report.md"] if len(entries) > _TOP else []
     return [*entries[:_TOP], *more]
-
-
-def _ranges(advice: Advice) -> Iterator[str]:
-    yield "### Range of each axis"
-    yield grid(
-        ("axis", "of", "against", "best case", "worst case", "pairs", "mean", "best", "worst"),
-        [
-            (
-                item.axis,
-                item.level or DEFAULT,
-                item.reference or DEFAULT,
-                _extreme(item.best),
-                _extreme(item.worst),
-                str(item.contrasts),
-                words.figures(item.mean) if item.mean else words.NOTHING,
-                words.times_as_long(item.best.ratio),
-                words.times_as_long(item.worst.ratio),
-            )
-            for item in advice.ranges
-        ],
-        left=5,
-    )
-    yield (
-        "Mean: the geometric mean over all pairs of cells that differ in this alone, with its 95% "
-        "interval."
-    )
 
 
 def fastest(choice: Choice, named: Names) -> str:
@@ -161,34 +140,11 @@ def avoided(item: Avoided, named: Names) -> str:
     return f"{named(slow.configuration)} at {where}: {figures} the time of the fastest"
 
 
-def interaction(item: Interaction) -> str:
-    """`version tf20 against tf114 takes 1.01x with mode graph, but 1.31x with mode eager`."""
-    change, by = item.change, item.by
-    return (
-        f"{_change(change)} takes {words.times_as_long(item.at_reference)} with "
-        f"{by.axis} {by.reference or DEFAULT}, but {words.times_as_long(item.at_level)} with "
-        f"{by.axis} {by.level or DEFAULT}: a factor of {words.figures(item.factor)}"
-    )
-
-
 def aim(task: Task) -> str:
     """`training small-small`, `inference tiny-tiny on the GPU, batch_size=64`."""
     device = "" if task.device == "cpu" else f" on the {task.device.upper()}"
     knobs = f", {task.knobs}" if task.knobs else ""
     return f"{_AIMS.get(task.method, task.method)} {task.size}{device}{knobs}"
-
-
-def _change(change: Change) -> str:
-    return f"{change.axis} {change.level or DEFAULT} against {change.reference or DEFAULT}"
-
-
-def _extreme(item: Extreme) -> str:
-    return f"{item.arm} {item.case}"
-
-
-def _within(item: Indifferent) -> str:
-    """`within 1.2%`: the larger distance from 1 of the ends of its intervals."""
-    return f"within {words.percent(max(item.high - 1, 1 / item.low - 1, 0.0))}"
 
 
 def _list(title: str, entries: Sequence[str]) -> Iterator[str]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from orchestrator.model import phrases
 from orchestrator.report import words
-from orchestrator.report.marks import grid
+from orchestrator.report.marks import bullets, grid
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,14 +22,12 @@ _SCOPES: Final[Mapping[Scope, str]] = {
 
 
 def section(agreements: Agreements) -> Iterator[str]:
-    """A row a comparison of histories, within each cell first."""
-    if not agreements.items:
+    """A row a comparison of histories, within each cell first; then what is to be expected."""
+    told = [item for item in agreements.items if item.histories]  # inference has no losses
+    if not told:
         return
     yield "## Reproducibility"
-    yield (
-        "Loss histories of processes that started from the same seeds. Versions draw their weights "
-        "each in its own way, so that only arms with the same weights can agree."
-    )
+    yield "Loss histories of processes that started from the same seeds."
     yield grid(
         ("case", "arm", "with", "result", "histories"),
         [
@@ -40,18 +38,66 @@ def section(agreements: Agreements) -> Iterator[str]:
                 sentence(item),
                 str(item.histories),
             )
-            for item in agreements.items
+            for item in told
         ],
         left=4,
     )
+    meanings = [text for text in dict.fromkeys(map(meaning, told)) if text]
+    if meanings:
+        yield bullets(meanings)
 
 
 def top(agreements: Agreements) -> list[str]:
-    """The cells that do not repeat themselves, for a terminal."""
-    lost = [item for item in agreements.items if item.scope == "processes"]
-    return [
-        f"{item.arm}, {item.case}: {sentence(item)}" for item in lost if item.state == "diverging"
+    """The cells that do not repeat themselves, for a terminal, with what that means."""
+    lost = [
+        item for item in agreements.items if item.scope == "processes" and item.state == "diverging"
     ]
+    meanings = dict.fromkeys(meaning(item) for item in lost)
+    return [*(f"{item.arm}, {item.case}: {sentence(item)}" for item in lost), *meanings]
+
+
+def meaning(item: Agreement) -> str:
+    """Whether that divergence is to be expected, and why; empty for what does not diverge."""
+    if item.state != "diverging":
+        return ""
+    if item.scope == "processes":
+        return _within(item)
+    between = f"{_SCOPES[item.scope].removeprefix('another ')}s"
+    if "weights=same" not in _knobs(item):
+        return (
+            f"Between {between} a divergence is expected: each draws its weights, and orders its "
+            "sums, in its own way. With --same-weights they start alike."
+        )
+    if item.at_once:
+        return (
+            f"Between {between} that start from the same weights, losses that differ at once are "
+            "not expected: they do not compute the same."
+        )
+    return (
+        f"Between {between} that start from the same weights, losses that drift apart later are "
+        "expected: sums in another order differ in their last bits, and training amplifies that."
+    )
+
+
+def _within(item: Agreement) -> str:
+    if item.at_once:
+        before = (item.begins or 1) - 1
+        after = f" after {phrases.count(before, 'iteration')} of warm-up" if before else ""
+        return (
+            f"A cell whose first recorded loss{after} differs from process to process is not "
+            "seeded: set a seed for whatever it draws itself."
+        )
+    if "threads=1" in _knobs(item):
+        return "On one thread the same seeds should give the same losses: something is not seeded."
+    return (
+        "A cell that is equal at first and diverges later is seeded: several threads add up in an "
+        "order that changes, which shows in the last bits and grows. +threads=1 shows whether that "
+        "is all."
+    )
+
+
+def _knobs(item: Agreement) -> list[str]:
+    return item.case.split("+")[1:]
 
 
 def sentence(item: Agreement) -> str:

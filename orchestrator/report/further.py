@@ -9,7 +9,7 @@ from orchestrator.model.comparison import BETWEEN_ARMS
 from orchestrator.model.names import CONTRASTS
 from orchestrator.report import words
 from orchestrator.report.rows import Draft, finished
-from orchestrator.report.tables import Table, group_of
+from orchestrator.report.tables import DEFAULT, Table, group_of, own_knobs, titled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 # Kinds that the main tables show.
 _MAIN: Final[frozenset[ContrastKind]] = frozenset({"as_installed", "version"})
-DEFAULT: Final = "default"
 
 
 class Compared(NamedTuple):
@@ -36,13 +35,24 @@ def level(cell: Cell, contrast: Contrast) -> str:
     match contrast.kind:
         case "knob":
             value = split_knobs(cell.knobs).get(contrast.knob)
-            return f"{contrast.knob}={value or DEFAULT}"
+            return words.knobs(f"{contrast.knob}={value or DEFAULT}")
         case "device":
             return cell.device.upper()
         case "as_installed" | "version":
             return cell.environment
         case "mode" | "api" | "workload" | "input" | "method":
             return str(getattr(cell, contrast.kind) or "first")
+
+
+def value(cell: Cell, contrast: Contrast) -> str:
+    """The same as the advice names it: empty for a knob that is not turned, or the first file."""
+    match contrast.kind:
+        case "knob":
+            return split_knobs(cell.knobs).get(contrast.knob, "")
+        case "as_installed" | "version":
+            return cell.environment
+        case "mode" | "api" | "workload" | "input" | "method" | "device":
+            return str(getattr(cell, contrast.kind) or "")
 
 
 def compared(cells: Sequence[Cell], comparison: Comparison) -> dict[ContrastKind, list[Compared]]:
@@ -68,15 +78,30 @@ def compared(cells: Sequence[Cell], comparison: Comparison) -> dict[ContrastKind
 
 
 def further_tables(cells: Sequence[Cell], comparison: Comparison) -> list[Table]:
-    """A table a reference, size, api and input; each kind that the main tables do not show."""
-    groups: dict[tuple[str, str, str], list[Compared]] = {}
+    """A table a reference, size, api and input; each kind that the main tables do not show.
+
+    Cases that differ in knobs alone stand in one table.
+    """
+    groups: dict[tuple[str, ...], list[Compared]] = {}
     for kind, members in compared(cells, comparison).items():
         for item in members:
-            title = ", ".join(word for word in _group(item) if word)
-            knob = item.contrast.knob or kind
-            key = (knob, level(item.reference, item.contrast), title)
-            groups.setdefault(key, []).append(item)
-    return [_table(title, members) for (_, _, title), members in groups.items()]
+            if kind == "knob":
+                against = item.reference.knobs
+            else:
+                against = level(item.reference, item.contrast)
+            group = group_of(item.reference, without=kind)
+            groups.setdefault((kind, against, *group), []).append(item)
+    return [_table(members) for members in groups.values()]
+
+
+def shown(cells: Sequence[Cell], comparison: Comparison) -> set[tuple[str, str]]:
+    """Arm and case of every cell that stands in one of the further tables."""
+    return {
+        (side.arm, side.case)
+        for members in compared(cells, comparison).values()
+        for item in members
+        for side in (item.candidate, item.reference)
+    }
 
 
 def counts(cells: Sequence[Cell], comparison: Comparison) -> list[str]:
@@ -90,40 +115,57 @@ def counts(cells: Sequence[Cell], comparison: Comparison) -> list[str]:
     return [f"{pair}: {words.counted(members)}" for pair, members in groups.items()]
 
 
-def _group(item: Compared) -> tuple[str, ...]:
-    """The title: what both cells have in common, beside method, environment and mode."""
-    if item.contrast.kind == "knob":
-        knobs = split_knobs(item.reference.knobs)
-        knobs.pop(item.contrast.knob, None)
-        others = "+".join(f"{name}={value}" for name, value in knobs.items())
-        return (*group_of(item.reference, without="knobs"), others)
-    return group_of(item.reference, without=item.contrast.kind)
-
-
-def _table(title: str, members: Sequence[Compared]) -> Table:
+def _table(members: Sequence[Compared]) -> Table:
     kind = members[0].contrast.kind
-    reference = level(members[0].reference, members[0].contrast)
+    references = [item.reference for item in members]
+    against = _against(members)
     levels = list(dict.fromkeys(level(item.candidate, item.contrast) for item in members))
     alone = len(levels) == 1
     # Whether the candidate's value stands in the header or in every row.
-    names = tuple(name for name in ("method", "environment", "mode") if name != kind)
+    parts = [name for name in ("method", "environment", "mode") if name != kind]
+    turned = kind != "knob" and len({cell.knobs for cell in references}) > 1
+    rows = []
+    for item in members:
+        labels = [str(getattr(item.reference, name)) for name in parts]
+        if turned:
+            labels[1:1] = own_knobs(item.reference, references)
+        if not alone:
+            labels.insert(0, level(item.candidate, item.contrast))
+        rows.append(
+            Draft(
+                labels=tuple(labels),
+                times=(item.reference, item.candidate),
+                contrast=item.contrast,
+            )
+        )
+    if turned:
+        parts.insert(1, "knobs")
+    title = f"{levels[0]} against {against}" if alone else f"against {against}"
     return Table(
-        title=f"{levels[0]} against {reference}: {title}"
-        if alone
-        else f"against {reference}: {title}",
-        labels=names if alone else (kind, *names),
-        headers=(reference, levels[0] if alone else "time", "ratio", "95% interval", "verdict"),
-        rows=finished(
-            [
-                Draft(
-                    labels=(
-                        *(() if alone else (level(item.candidate, item.contrast),)),
-                        *(str(getattr(item.reference, name)) for name in names),
-                    ),
-                    times=(item.reference, item.candidate),
-                    contrast=item.contrast,
-                )
-                for item in members
-            ]
-        ),
+        title=f"{title}: {_title(members)}",
+        labels=tuple(parts) if alone else (kind, *parts),
+        headers=(against, levels[0] if alone else "time", "ratio", "95% interval", "verdict"),
+        rows=finished(rows),
     )
+
+
+def _against(members: Sequence[Compared]) -> str:
+    """The reference's value: of one knob, or of all that the candidates turn."""
+    first = members[0]
+    names = {item.contrast.knob for item in members}
+    if len(names) == 1:
+        return level(first.reference, first.contrast)
+    turned = split_knobs(first.reference.knobs)
+    return "+".join(f"{name}={turned[name]}" for name in turned if name in names) or DEFAULT
+
+
+def _title(members: Sequence[Compared]) -> str:
+    """What both cells of all contrasts have in common, beside what the rows say."""
+    kind = members[0].contrast.kind
+    references = [item.reference for item in members]
+    if kind != "knob":
+        return titled(group_of(references[0], without=kind), references)
+    names = {item.contrast.knob for item in members}
+    turned = split_knobs(references[0].knobs)
+    others = "+".join(f"{name}={turned[name]}" for name in turned if name not in names)
+    return ", ".join(part for part in (*group_of(references[0]), words.knobs(others)) if part)

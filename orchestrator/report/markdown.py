@@ -13,6 +13,7 @@ from orchestrator.report import (
     goals,
     lines,
     measured,
+    overall,
     paths,
     profiles,
     seconds,
@@ -43,8 +44,9 @@ _METHOD: Final = (
     "Student's over the blocks' log ratios."
 )
 _CORRECTION: Final = (
-    "q is p after Benjamini-Hochberg over the comparisons of one kind; as installed and version "
-    "count as one kind, and two rows of the same cells as one comparison."
+    "q is p after Benjamini-Hochberg over the comparisons of one kind, and no less than it would "
+    "be if its blocks scattered as those of the others do; as installed and version count as one "
+    "kind, and two rows of the same cells as one comparison."
 )
 _PHASE_NAMES: Final = ("import", "data", "build + compile", "first call")
 
@@ -54,8 +56,9 @@ def render(frame: pd.DataFrame, findings: Findings, context: Context) -> str:
     comparison = findings.comparison
     cells = read(frame, comparison)
     sections = (
-        _opening(cells, comparison, context),
+        _opening(cells, findings, context),
         _results(cells, comparison, context),
+        overall.section(findings.advice),
         advising.section(findings.advice),
         paths.section(frame),
         trend.section(cells, comparison, context.environments),
@@ -72,7 +75,8 @@ def render(frame: pd.DataFrame, findings: Findings, context: Context) -> str:
     return "\n\n".join(block for section in sections for block in section) + "\n"
 
 
-def _opening(cells: Sequence[Cell], comparison: Comparison, context: Context) -> Iterator[str]:
+def _opening(cells: Sequence[Cell], findings: Findings, context: Context) -> Iterator[str]:
+    comparison = findings.comparison
     others = [
         item.identifier for item in context.environments if item.identifier != comparison.reference
     ]
@@ -81,7 +85,8 @@ def _opening(cells: Sequence[Cell], comparison: Comparison, context: Context) ->
     yield bullets(lines.versions(context))
     yield text(lines.place(cells, comparison, context)) + "."
     if not lines.unmeasured(cells, comparison):
-        told = (f"**{text(sentence)}**  " for sentence in headline(cells, comparison))
+        sentences = headline(cells, comparison, findings.advice.ranges)
+        told = (f"**{text(sentence)}**  " for sentence in sentences)
         yield "\n".join(told).rstrip()
 
 

@@ -31,6 +31,15 @@ _HEADERS: Final = (
     "traces",
     "retraces",
 )
+# What columns mean, told where one of them is shown.
+_LEGEND: Final[Mapping[str, frozenset[str]]] = {
+    "Steady from: the iteration after which nothing of the warm-up is left, and how many processes "
+    "came so far; what never settled counts as a whole.": frozenset({"steady from"}),
+    "Slopes: what each iteration takes more than the one before.": frozenset(
+        {"slope, us", "memory slope, kB"}
+    ),
+    "Percentiles: of the iterations of a process.": frozenset({"p95", "p99"}),
+}
 # What may be found, and the quantity without which nobody could look for it.
 _SOUGHT: Final = {
     "leaks": "memory_slope_bytes",
@@ -68,12 +77,9 @@ def section(quantities: Quantities) -> Iterator[str]:
         ],
         left=2,
     )
-    yield (
-        "Medians over processes. Steady from: the iteration after which nothing of the warm-up is "
-        "left, and how many processes came so far; what never settled counts as a whole. Slopes: "
-        "what each iteration takes more than the one before. Percentiles: of the iterations of a "
-        "process."
-    )
+    names = {_HEADERS[place] for place in shown}
+    legend = [sentence for sentence, columns in _LEGEND.items() if columns & names]
+    yield " ".join(["Medians over processes.", *legend])
 
 
 def _clean(cells: Sequence[CellQuantities]) -> str:

@@ -27,16 +27,16 @@ def section(cells: Sequence[Cell], comparison: Comparison, context: Context) -> 
     arms.sort(key=lambda arm: environments.index(arm[0]))
     found = _percents(comparison, {"as_installed", "version", "mode"})
     gaps = {(gap.arm, gap.case): words.plain(gap.outcome) for gap in reversed(comparison.gaps)}
-    yield "## Seconds per iteration, and percents"
+    yield f"## Seconds per iteration{', and percents' if found else ''}"
+    if found:
+        yield (
+            "A percent says how much longer the slower of the two takes: `+` where the newer "
+            "version is the faster one (of graph and eager: graph), `-` where it is the slower."
+        )
     if len(arms) > MOST_COLUMNS:
         yield _stacked(cells, found, gaps)
     else:
         yield _wide(cells, found, gaps, arms)
-    if found:
-        yield (
-            "Percents are (1 - longer / shorter) * 100 as a magnitude: `+` where the newer version "
-            "(graph, in graph against eager) is faster, `-` where it is slower."
-        )
 
 
 def _wide(

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from orchestrator.model.advice import INSTALLED, Change
 from orchestrator.model.comparison import BETWEEN_ARMS
-from orchestrator.report import within, words
-from orchestrator.report.telling import Told, extremes, tell
+from orchestrator.report import overall, within, words
+from orchestrator.report.telling import Told, summed, tell
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from orchestrator.model.advice import Range
     from orchestrator.model.comparison import Comparison, Contrast
     from orchestrator.report.cells import Cell
 
@@ -21,22 +22,25 @@ TOLD: Final = 3
 _MODE_SHARE: Final = 0.5
 
 
-def headline(cells: Sequence[Cell], comparison: Comparison) -> list[str]:
+def headline(
+    cells: Sequence[Cell], comparison: Comparison, ranges: Sequence[Range] = ()
+) -> list[str]:
     """How all others compare with the reference, as installed wherever that was measured.
 
     Workload files are compared first: who races two asks whether a change made the model slower.
+    `ranges`: those of the advice, for what is told of many cases together.
     """
     main = _main(comparison)
     if not main:
-        return within.sentences(cells, comparison) or [_nothing(cells, comparison)]
+        return within.sentences(cells, comparison, ranges) or [_nothing(cells, comparison)]
     by_name = {(cell.arm, cell.case): cell for cell in cells}
     groups: dict[str, list[Contrast]] = {}
     for contrast in main:
         groups.setdefault(_subject(contrast, by_name, comparison)[0], []).append(contrast)
-    found = within.sentences(cells, comparison, kinds=("workload",))
+    found = within.sentences(cells, comparison, ranges, kinds=("workload",))
     for members in groups.values():
         if len(members) > TOLD:
-            found += _counted(members, by_name, comparison)
+            found += _counted(members, by_name, comparison, ranges)
             continue
         for alike in _alike(members):
             where = words.listed([_where(contrast, by_name, main) for contrast in alike])
@@ -146,12 +150,18 @@ def _share_of_mode(contrast: Contrast, graph: Contrast) -> list[str]:
 
 
 def _counted(
-    members: Sequence[Contrast], by_name: Mapping[tuple[str, str], Cell], comparison: Comparison
+    members: Sequence[Contrast],
+    by_name: Mapping[tuple[str, str], Cell],
+    comparison: Comparison,
+    ranges: Sequence[Range],
 ) -> list[str]:
-    subject, reference = _subject(members[0], by_name, comparison)
-    states = Counter(words.verdict(contrast) for contrast in members)
-    order = ("slower", "faster", "same", "unclear", "no verdict", "no number")
-    parts = [f"{states[state]} {state}" for state in order if states[state]]
+    first = members[0]
+    sides = [by_name[side.arm, side.case] for side in (first.candidate, first.reference)]
+    change = Change(
+        axis=INSTALLED if first.kind == "as_installed" else first.kind,
+        level=sides[0].environment,
+        reference=sides[1].environment,
+    )
     where = {(item.candidate.arm, item.candidate.case): item.candidate.case for item in members}
-    counted = f"{subject} against {reference}, {len(members)} cases: {', '.join(parts)}."
-    return [counted, *extremes(members, where)]
+    told = Told(*_subject(first, by_name, comparison), "")
+    return summed(told, members, where, overall.of(ranges, change, members))

@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from orchestrator.model.cell import split_knobs
 from orchestrator.model.comparison import BETWEEN_ARMS
+from orchestrator.report import words
 from orchestrator.report.rows import Draft, finished
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from orchestrator.model.comparison import Comparison, Contrast
     from orchestrator.report.cells import Cell
@@ -17,6 +20,7 @@ if TYPE_CHECKING:
 
 # Only two environments fit side by side.
 SIDE_BY_SIDE: Final = 2
+DEFAULT: Final = "default"  # a knob that is not turned
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,18 +47,29 @@ class Table:
 
 
 def main_tables(
-    cells: Sequence[Cell], comparison: Comparison, environments: Sequence[str]
+    cells: Sequence[Cell],
+    comparison: Comparison,
+    environments: Sequence[str],
+    *,
+    told: AbstractSet[tuple[str, str]] = frozenset(),
 ) -> list[Table]:
-    """Every measured cell with its contrast against the reference: a table a size, api, input."""
+    """Every measured cell with its contrast against the reference: a table a size, api, input.
+
+    `told`: arm and case of cells that stand in other tables as well. Where none is compared with
+    the reference, a table of such cells alone would say nothing new.
+    """
     contrasts = _against_reference(comparison)
     if comparison.contrasts and not contrasts and len(environments) > 1:
         return []  # only other kinds were asked for, and they have tables of their own
-    files = any(contrast.kind == "workload" for contrast in comparison.contrasts)
-    if files and list(environments) == [comparison.reference]:
-        return []  # the table that compares the files has all of their times
     groups: dict[tuple[str, ...], list[Cell]] = {}
     for cell in cells:
         groups.setdefault(group_of(cell), []).append(cell)
+    if not contrasts:
+        groups = {
+            group: members
+            for group, members in groups.items()
+            if any((cell.arm, cell.case) not in told for cell in members)
+        }
     shown = [name for name in environments if any(cell.environment == name for cell in cells)]
     # The reference stands to the left, as in `right time / left time`.
     shown.sort(key=lambda name: name != comparison.reference)
@@ -63,7 +78,7 @@ def main_tables(
     return [
         *_across_apis(cells, comparison),
         *(
-            build(", ".join(part for part in group if part), members, contrasts, comparison, shown)
+            build(titled(group, members), members, contrasts, comparison, shown)
             for group, members in groups.items()
         ),
     ]
@@ -83,7 +98,8 @@ def _across_apis(cells: Sequence[Cell], comparison: Comparison) -> Iterator[Tabl
                 contrast=contrast,
             )
             name = f"{reference.environment} {reference.api}"
-            groups.setdefault((name, *group_of(reference, without="api")), []).append(row)
+            group = (name, *group_of(reference, without="api"), words.knobs(reference.knobs))
+            groups.setdefault(group, []).append(row)
     for (name, *group), rows in groups.items():
         yield Table(
             title=f"as installed: {', '.join(part for part in group if part)}",
@@ -94,16 +110,44 @@ def _across_apis(cells: Sequence[Cell], comparison: Comparison) -> Iterator[Tabl
 
 
 def group_of(cell: Cell, *, without: str = "") -> tuple[str, ...]:
-    """What the title of a table says: all but method, environment and mode."""
+    """What the title of a table says: all but method, environment, mode and what varies in it."""
     parts = {
         "size": f"{cell.model}-{cell.data}",
         "api": cell.api,
         "input": cell.input,
         "device": "" if cell.device == "cpu" else cell.device,
-        "knobs": cell.knobs,
         "workload": cell.workload or "",
     }
     return tuple(value for name, value in parts.items() if name != without)
+
+
+def titled(group: Sequence[str], members: Sequence[Cell]) -> str:
+    """A group, and the knobs that all of its cells have turned alike."""
+    return ", ".join(part for part in (*group, words.knobs(shared_knobs(members))) if part)
+
+
+def shared_knobs(members: Sequence[Cell]) -> str:
+    """The knobs that all of these cells have turned alike: `batches=50+compiled=no`."""
+    first, *others = [split_knobs(cell.knobs).items() for cell in members]
+    return "+".join(f"{name}={value}" for name, value in first if _in_all((name, value), others))
+
+
+def own_knobs(cell: Cell, members: Sequence[Cell]) -> tuple[str, ...]:
+    """The label of a cell among others by its own knobs; none where all have the same."""
+    if len({item.knobs for item in members}) == 1:
+        return ()
+    shared = split_knobs(shared_knobs(members))
+    own = {name: value for name, value in split_knobs(cell.knobs).items() if name not in shared}
+    return (words.knobs("+".join(f"{name}={value}" for name, value in own.items())) or DEFAULT,)
+
+
+def label_names(members: Sequence[Cell]) -> tuple[str, ...]:
+    """What the first labels of a row of these cells are: the method, and the knobs if they vary."""
+    return ("method", "knobs") if len({cell.knobs for cell in members}) > 1 else ("method",)
+
+
+def _in_all(item: tuple[str, str], others: Sequence[Collection[tuple[str, str]]]) -> bool:
+    return all(item in other for other in others)
 
 
 def _against_reference(comparison: Comparison) -> dict[tuple[str, str, bool], Contrast]:
@@ -126,7 +170,7 @@ def _against_reference(comparison: Comparison) -> dict[tuple[str, str, bool], Co
 class _Line:
     """Cells of one method that stand together, by environment."""
 
-    method: str
+    labels: tuple[str, ...]  # the method, and the knobs where cells differ in them
     what: str  # the mode, or that they are as installed, or both
     installed: bool
     cells: Mapping[str, Cell]
@@ -140,24 +184,25 @@ def _lines(members: Sequence[Cell], comparison: Comparison) -> Iterator[_Line]:
     """
     reference = comparison.reference
     installed = any(contrast.kind == "as_installed" for contrast in comparison.contrasts)
-    for method in dict.fromkeys(cell.method for cell in members):
-        here = [cell for cell in members if cell.method == method]
+    for method, knobs in dict.fromkeys((cell.method, cell.knobs) for cell in members):
+        here = [cell for cell in members if (cell.method, cell.knobs) == (method, knobs)]
+        labels = (method, *own_knobs(here[0], members))
         native = {cell.environment: cell for cell in here if cell.native}
         own = native[reference].mode if installed and reference in native else None
         both = {key for key, cell in native.items() if cell.mode == own} - {reference}
         apart = native.keys() - both - {reference}
         if own and apart:
             cells = {key: cell for key, cell in native.items() if key not in both}
-            yield _Line(method=method, what="as installed *", installed=True, cells=cells)
+            yield _Line(labels=labels, what="as installed *", installed=True, cells=cells)
         if both:
             cells = {key: cell for key, cell in native.items() if key not in apart}
-            yield _Line(method=method, what=f"as installed, {own} *", installed=True, cells=cells)
+            yield _Line(labels=labels, what=f"as installed, {own} *", installed=True, cells=cells)
         for mode in dict.fromkeys(cell.mode for cell in here):
             told = both if mode == own else set()
             cells = {cell.environment: cell for cell in here if cell.mode == mode}
             left = {key: cell for key, cell in cells.items() if key not in told}
             if not told or left.keys() - {reference}:
-                yield _Line(method=method, what=mode, installed=False, cells=left)
+                yield _Line(labels=labels, what=mode, installed=False, cells=left)
 
 
 def _side_by_side(
@@ -174,14 +219,14 @@ def _side_by_side(
         key = (candidate.arm, candidate.case, line.installed) if candidate else None
         drafts.append(
             Draft(
-                labels=(line.method, line.what),
+                labels=(*line.labels, line.what),
                 times=tuple(line.cells.get(name) for name in environments),
                 contrast=contrasts.get(key) if key else None,
             )
         )
     return Table(
         title=title,
-        labels=("method", "mode"),
+        labels=(*label_names(members), "mode"),
         headers=(*environments, "ratio", "95% interval", "verdict"),
         rows=finished(drafts),
     )
@@ -204,7 +249,7 @@ def _below_each_other(
             refers = comparison.reference in {name, cell.arm} and contrast is None
             drafts.append(
                 Draft(
-                    labels=(line.method, line.what, name),
+                    labels=(*line.labels, line.what, name),
                     times=(cell,),
                     contrast=contrast,
                     verdict="reference" if refers else "not compared",
@@ -213,7 +258,7 @@ def _below_each_other(
     judged = bool(contrasts)
     return Table(
         title=title,
-        labels=("method", "mode", "environment"),
+        labels=(*label_names(members), "mode", "environment"),
         headers=("time", "ratio", "95% interval", "verdict") if judged else ("time",),
         rows=finished(drafts, judged=judged),
     )

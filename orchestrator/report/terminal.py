@@ -13,7 +13,16 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from orchestrator.model import phrases
-from orchestrator.report import advising, agreeing, differing, further, goals, lines, measured
+from orchestrator.report import (
+    advising,
+    agreeing,
+    differing,
+    further,
+    goals,
+    lines,
+    measured,
+    overall,
+)
 from orchestrator.report.cells import read
 from orchestrator.report.further import counts, further_tables
 from orchestrator.report.sentences import headline
@@ -59,7 +68,7 @@ def render(
     if nothing:
         page.say(nothing)
     else:
-        _results(page, cells, comparison, context)
+        _results(page, cells, findings, context)
         seen = [*measured.top(findings.quantities), *agreeing.top(findings.agreements)]
         page.list("What the processes show:", seen)
         page.list("Advice, from what was measured here:", advising.top(findings.advice))
@@ -83,9 +92,11 @@ def render(
     return page.text()
 
 
-def _results(page: _Page, cells: Sequence[Cell], comparison: Comparison, context: Context) -> None:
-    for sentence in headline(cells, comparison):
+def _results(page: _Page, cells: Sequence[Cell], findings: Findings, context: Context) -> None:
+    comparison = findings.comparison
+    for sentence in headline(cells, comparison, findings.advice.ranges):
         page.say(sentence)
+    page.list("Over all cases:", overall.top(findings.advice))
     environments = [item.identifier for item in context.environments]
     told = further.shown(cells, comparison) if _short(further_tables(cells, comparison)) else ()
     drawn = main_tables(cells, comparison, environments, told=frozenset(told))

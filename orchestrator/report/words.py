@@ -18,6 +18,8 @@ _UNITS: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 _MINUTE, _HOUR = 60, 3600
 _HALF = 0.5  # rounds to nothing below it
 _TINY, _HUGE = 0.001, 9999
+_VERDICTS = ("slower", "faster", "same", "unclear", "no verdict", "no number")
+_VALUES = 4  # of one knob that are written out
 _ALIKE = 100  # one column shows so wide a range in one unit
 
 
@@ -138,7 +140,7 @@ def verdict(contrast: Contrast) -> str:
 def counted(contrasts: Iterable[Contrast]) -> str:
     """`3 slower, 1 unclear`: the verdicts of some contrasts."""
     told = [verdict(contrast) for contrast in contrasts]
-    return ", ".join(f"{told.count(word)} {word}" for word in dict.fromkeys(told))
+    return ", ".join(f"{told.count(word)} {word}" for word in _VERDICTS if word in told)
 
 
 def percent(fraction: float) -> str:
@@ -167,9 +169,22 @@ def listed(words: Sequence[str]) -> str:
     return " and ".join(part for part in (", ".join(words[:-1]), *words[-1:]) if part)
 
 
+def knobs(turned: str) -> str:
+    """`batch_size=64+shape=20x20x1,...,50x50x1 (16)`: of many values the first and the last."""
+    return "+".join(_few_values(knob) for knob in turned.split("+"))
+
+
 def plain(outcome: str) -> str:
     """`timed out` for `timed_out`."""
     return outcome.replace("_", " ")
+
+
+def _few_values(knob: str) -> str:
+    name, equals, value = knob.partition("=")
+    values = value.split(",")
+    if len(values) <= _VALUES:
+        return knob
+    return f"{name}{equals}{values[0]},...,{values[-1]} ({len(values)})"
 
 
 def _about(fraction: float) -> str:

@@ -283,3 +283,42 @@ def test_a_run_without_a_number_advises_nothing() -> None:
     frame = merge([(plan, [])])
     found = advice.of(frame, compare(frame, environments=["tf114", "tf20"], threshold=0.02))
     assert (found.choices, found.ranges, found.steps, found.any) == ((), (), (), False)
+
+
+def test_the_widest_pair_of_values_is_the_effect_of_an_axis() -> None:
+    """Of three versions those two that lie furthest apart, although neither is the reference."""
+    speed = {"tf114": 0.01, "tf20": 0.02, "tf21": 0.005}
+    plan = grid(environments=list(speed))
+    first, *others = advised(plan, lambda job: speed[job.arm.environment]).effects
+    assert (first.axis, first.slowest, first.fastest) == ("version", "tf20", "tf21")
+    assert first.apart.ratio == pytest.approx(4.0, rel=0.02)
+    assert first.sure
+    assert first.most
+    assert not any(item.sure or item.most for item in others)
+    assert {"mode", "method"} == {item.axis for item in others}
+
+
+def test_other_work_is_no_axis_that_matters() -> None:
+    """A larger size takes longer, and is no choice; its mean stands among the ranges."""
+    cases = [
+        factories.case(data=name, knobs=knobs)
+        for name in ("small", "large")
+        for knobs in ({}, {"batch_size": "64"})
+    ]
+    found = advised(grid(cases=cases), lambda job: 0.05 if "large" in job.case else 0.01)
+    assert {"version", "mode"} == {item.axis for item in found.effects}
+    assert not any(item.sure for item in found.effects)
+    assert {"size", "batch_size"} <= {item.axis for item in found.ranges}
+
+
+def test_two_axes_that_matter_alike_are_both_named() -> None:
+    """Nothing says which of them matters more."""
+    found = advised(
+        grid(),
+        lambda job: (
+            0.01
+            * (1.5 if job.arm.mode == "eager" else 1.0)
+            * (1.5 if job.arm.environment == "tf20" else 1.0)
+        ),
+    )
+    assert {"version", "mode"} == {item.axis for item in found.effects if item.most}

@@ -245,3 +245,11 @@ def test_a_command_says_whether_it_was_precise_enough(
     assert "The precision of 1% was not reached: the widest interval reaches " in told
     assert "that takes about " in told
     assert '"reached":false' in (folder.path / "summary.json").read_text().replace(" ", "")
+
+
+def test_a_resumed_run_says_what_it_has_and_lacks() -> None:
+    """And about how long the rest takes, from what the jobs took that are measured."""
+    planned = factories.plan(forms=[("tf.keras", "graph")], rounds=6)
+    assert "0 of 12 jobs are measured; 12 to go." == rounds.progress(planned, {})
+    done = attempts.by_key(factories.measured(planned, lambda _: 0.01)[:4])
+    assert "4 of 12 jobs are measured; 8 to go, about 24 s." == rounds.progress(planned, done)
