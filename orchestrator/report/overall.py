@@ -103,7 +103,9 @@ def section(advice: Advice) -> Iterator[str]:
 
 def _by_value(steps: Sequence[Range]) -> Iterator[str]:
     """A row a value of every other axis, a column a step; all of them against one reference."""
-    rows: dict[str, dict[str, SimpleEffect]] = {}
+    rows: dict[str, dict[str, Range | SimpleEffect]] = {
+        "everywhere": {step.level: step for step in steps}
+    }
     for step in steps:
         for item in step.within:
             where = ", ".join(f"{axis} {name or DEFAULT}" for axis, name in item.where.items())
@@ -117,10 +119,7 @@ def _by_value(steps: Sequence[Range]) -> Iterator[str]:
                 " or ".join(dict.fromkeys(str(item.contrasts) for item in found.values())),
                 *(_mean(found.get(step.level)) for step in steps),
             )
-            for where, found in (
-                ("everywhere", {step.level: step for step in steps}),
-                *rows.items(),
-            )
+            for where, found in rows.items()
         ],
         left=1,
     )

@@ -98,8 +98,8 @@ def _across_apis(cells: Sequence[Cell], comparison: Comparison) -> Iterator[Tabl
                 contrast=contrast,
             )
             name = f"{reference.environment} {reference.api}"
-            group = (name, *group_of(reference, without="api"), words.knobs(reference.knobs))
-            groups.setdefault(group, []).append(row)
+            shared = (*group_of(reference, without="api"), words.knobs(reference.knobs))
+            groups.setdefault((name, *shared), []).append(row)
     for (name, *group), rows in groups.items():
         yield Table(
             title=f"as installed: {', '.join(part for part in group if part)}",

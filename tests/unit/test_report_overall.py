@@ -10,7 +10,7 @@ from tests.reporting import Reports, raced, usual
 if TYPE_CHECKING:
     from orchestrator.model.plan import Job
 
-KNOBS = ({}, {"compiled": "no"}, {"jit_compile": "yes"})
+KNOBS: tuple[dict[str, str], ...] = ({}, {"compiled": "no"}, {"jit_compile": "yes"})
 SPEED = {"": 0.01, "compiled=no": 0.005, "jit_compile=yes": 0.02}
 
 
