@@ -36,7 +36,7 @@ def judge(execution: Execution, cells: Sequence[SweepCell]) -> list[Swept] | Non
     outcome: Outcome = "timed_out" if execution.exceeded else "crashed"
     ended = f"signal {execution.signal}" if execution.signal else f"code {execution.exit_code}"
     last = execution.log_tail.strip().splitlines()[-1:]
-    message = execution.start_error or " ".join([f"Its process ended with {ended}.", *last])
+    message = " ".join([f"Its process ended with {ended}.", *last])
     return [_swept(cell, outcome, Failure(kind="process", message=message)) for cell in cells]
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from orchestrator import cover, grid, guest, interrupt, log, matrix
+from orchestrator import cover, grid, guest, interrupt, log, matrix, process
 from orchestrator.config import Flags, load
 from orchestrator.errors import EnvironmentFailedError, InputError, StackraceError, StorageError
 from orchestrator.model import codec
@@ -74,7 +74,7 @@ class Sweeper:
         with tempfile.TemporaryDirectory(prefix="stackrace-cover-") as name:
             work = Path(name) / "work"
             work.mkdir()
-            return self.environment.run(
+            execution = self.environment.run(
                 Request(
                     action="sweep",
                     environment=row.identifier,
@@ -92,6 +92,9 @@ class Sweeper:
                 log=Path(name) / "log",
                 limits=LIMITS,
             )
+        if execution.start_error is not None:  # says nothing of any cell
+            raise EnvironmentFailedError(execution.start_error)
+        return execution
 
 
 def cover_arm(every: Grid, sweep: Sweeper) -> Covered:
@@ -126,7 +129,11 @@ def cover_row(every: Grid, environment: Environment, row: Row, *, digest: str) -
 
     # Nothing is timed: processes may run side by side.
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-        arms = tuple(pool.map(covered, sweeps))
+        try:
+            arms = tuple(pool.map(covered, sweeps))
+        except interrupt.Stopped:
+            process.stop_all()  # or the pool would wait for processes that nobody wants any more
+            raise
     return RowCoverage(
         title=row.title,
         date=_today(),
@@ -196,6 +203,10 @@ if __name__ == "__main__":
         with interrupt.interruptible():
             interrupt.follow_parent()
             code = main(Path(sys.argv[1]), sys.argv[2:])
+    except interrupt.Stopped as stop:
+        process.stop_all()
+        log.talk(f"Stopped ({stop}). What was measured so far is kept.")
+        code = stop.exit_code
     except StackraceError as error:
         log.fail(error)
         code = error.exit_code

@@ -90,6 +90,10 @@ if __name__ == "__main__":
         with interrupt.interruptible():
             interrupt.follow_parent()
             code = main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+    except interrupt.Stopped as stop:
+        process.stop_all()
+        log.talk(f"Stopped ({stop}). What was measured so far is kept.")
+        code = stop.exit_code
     except StackraceError as error:
         log.fail(error)
         code = error.exit_code
