@@ -81,11 +81,10 @@ def meaning(item: Agreement) -> str:
 
 def _within(item: Agreement) -> str:
     if item.at_once:
-        before = (item.begins or 1) - 1
-        after = f" after {phrases.count(before, 'iteration')} of warm-up" if before else ""
+        unseen = item.begins != 1  # the warm-up has no losses
         return (
-            f"A cell whose first recorded loss{after} differs from process to process is not "
-            "seeded: set a seed for whatever it draws itself."
+            "A cell whose first recorded loss differs from process to process draws something "
+            f"without a seed{', unless it came apart during the warm-up' if unseen else ''}."
         )
     if "threads=1" in _knobs(item):
         return "On one thread the same seeds should give the same losses: something is not seeded."

@@ -96,7 +96,7 @@ def _results(page: _Page, cells: Sequence[Cell], findings: Findings, context: Co
     comparison = findings.comparison
     for sentence in headline(cells, comparison, findings.advice.ranges):
         page.say(sentence)
-    page.list("Over all cases:", overall.top(findings.advice))
+    page.list("On average over all cases:", overall.top(findings.advice))
     environments = [item.identifier for item in context.environments]
     told = further.shown(cells, comparison) if _short(further_tables(cells, comparison)) else ()
     drawn = main_tables(cells, comparison, environments, told=frozenset(told))

@@ -45,7 +45,11 @@ def diverging(scope: str, *, case: str = "small-small/numpy/fit", **facts: Any) 
         (diverging("processes"), "is seeded: several threads add up in an order that changes"),
         (
             diverging("processes", diverges_at=3),
-            "A cell whose first recorded loss after 2 iterations of warm-up differs from process",
+            "draws something without a seed, unless it came apart during the warm-up.",
+        ),
+        (
+            diverging("processes", begins=1, diverges_at=1),
+            "differs from process to process draws something without a seed.",
         ),
         (
             diverging("processes", case="small-small/numpy/fit+threads=1"),

@@ -54,7 +54,7 @@ def test_many_cases_have_one_sentence_and_five_lines() -> None:
     text = " ".join(shown.terminal.split())
     assert "tf20 as installed against tf114 over 4 cases: 1.30" in text
     assert "; 4 slower." in text
-    told = shown.terminal.split("Over all cases:\n")[1].split("\n\n")[0]
+    told = shown.terminal.split("On average over all cases:\n")[1].split("\n\n")[0]
     assert "input matters most: numpy takes 2.00" in told
     assert "the time of dataset" in told
     assert "version tf20 against tf114 takes 1.00x with mode graph, but 1.30x with" in told
@@ -102,7 +102,7 @@ def test_one_case_has_no_summary() -> None:
     cases = [factories.case(knobs=knobs) for knobs in KNOBS[:2]]
     plan = factories.plan(environments=["tf20"], forms=[("tf.keras", "eager")], cases=cases)
     shown = Reports(plan, factories.measured(plan, lambda _: 0.01))
-    assert "Over all cases" not in shown.terminal
+    assert "over all cases" not in shown.terminal
     assert "Over all cases" not in shown.markdown
     assert "Range of each axis" not in shown.markdown
     assert "**Take**" not in shown.markdown
