@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import hashlib
 import os
 import shutil
 import stat
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import uuid4
 
 from orchestrator.errors import InputError, StorageError, UsageError
@@ -141,6 +142,17 @@ def _sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
+class State(NamedTuple):
+    """Two of one digest have the same plan and records, `changed_s`: when, since 1970.
+
+    The digest is over the bytes of the plan, and over names, sizes and times of all files: records
+    are never rewritten, and nobody rewrites a file without changing the time of its change.
+    """
+
+    digest: str
+    changed_s: float
+
+
 @dataclass(frozen=True)
 class RunFolder:
     """`results/<run-id>`, with plan, records, logs and reports."""
@@ -252,13 +264,29 @@ class RunFolder:
 
         InputError names the file that cannot be read, or that is none of this run's.
         """
-        plan = self.plan()
-        jobs = {job.key: job for job in (*plan.jobs, *plan.profiles)}
-        return [self._record(path, plan.run_id, jobs) for path in self._record_files()]
+        return list(self.each_record(self.plan()))
 
-    def _record_files(self) -> list[Path]:
+    def each_record(self, plan: Plan) -> Iterator[Record]:
+        """As `records`, one by one, for a plan that was read already."""
+        jobs = {job.key: job for job in (*plan.jobs, *plan.profiles)}
         folder = self.path / "records"
-        return [folder / name for name in _listed(folder)]
+        for name in _listed(folder):
+            yield self._record(folder / name, plan.run_id, jobs)
+
+    def state(self) -> State:
+        """What stands in it now; InputError or OSError for what cannot be looked at."""
+        digest, changed_ns = hashlib.sha256(), 0
+        added, records = self.path / ADDED, self.path / "records"
+        plans = [self.plan_path, *(added / name for name in _listed(added))]
+        for path in plans:
+            raw = _read(path)
+            digest.update(f"{path.name} {len(raw)}\n".encode() + raw)
+        for name in (*map(str, plans), *(f"{records}/{name}" for name in _listed(records))):
+            found = os.stat(name)  # noqa: PTH116  a Path of each takes longer than the look
+            facts = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+            digest.update(f"{name.rpartition('/')[2]} {facts}\n".encode(errors="surrogateescape"))
+            changed_ns = max(changed_ns, found.st_ctime_ns)
+        return State(digest.hexdigest(), changed_ns / 1e9)
 
     def _record(self, path: Path, run_id: str, jobs: Mapping[str, Job]) -> Record:
         record = codec.decode(_read(path), Record, source=path, schema=RECORD_SCHEMA)

@@ -6,14 +6,20 @@ from typing import TYPE_CHECKING
 
 from orchestrator.errors import InputError, UsageError
 from orchestrator.merge import comparability
+from orchestrator.merge.parts import Run
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from orchestrator.merge.parts import Run
     from orchestrator.model.comparability import Difference
     from orchestrator.model.plan import Plan
     from orchestrator.model.record import Record
+
+
+def check_together(runs: Sequence[tuple[Plan, Sequence[Record]]], places: Sequence[str]) -> None:
+    """Whether runs of which each is sound by itself may stand in one table."""
+    check_copies([Run(plan, [], {}) for plan, _ in runs], places)
+    check_comparable(runs)
 
 
 def check_comparable(runs: Iterable[tuple[Plan, Sequence[Record]]]) -> None:

@@ -20,6 +20,8 @@ NUMBER: Final = pa.float64()
 COUNT: Final = pa.int64()
 FLAG: Final = pa.bool_()
 SERIES: Final = pa.list_(pa.float64())
+# Lists as a record has them; all other series are arrays.
+LISTS: Final = frozenset({"outputs_before"})
 # A list or a text has no missing-value type of its own in pandas; numbers have.
 DTYPES = {NUMBER: "float64", COUNT: "Int64", FLAG: "bool"}
 

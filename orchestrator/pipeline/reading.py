@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from orchestrator import advice, control, log, quantities, reproducibility
 from orchestrator.errors import InputError, UsageError, nearest
-from orchestrator.merge import differences, export, merge
+from orchestrator.merge import differences, export
 from orchestrator.model import attempts, codec
 from orchestrator.model.findings import Findings
 from orchestrator.model.names import FAILED_OUTCOMES
 from orchestrator.model.phrases import count
 from orchestrator.model.status import Status
 from orchestrator.model.summary import SUMMARY_SCHEMA, Summary
-from orchestrator.pipeline import asking, beside, machines, rounds
+from orchestrator.pipeline import asking, beside, machines, recorded, rounds
 from orchestrator.report import goals, markdown, terminal, words
 from orchestrator.report.context import Context
 from orchestrator.store import (
@@ -128,7 +128,9 @@ def summarise(folder: RunFolder, *, exit_code: int) -> None:
 
 def status(path: Path) -> Status:
     """How far a run is."""
-    plan, records = _open(path)
+    folder = RunFolder.open(path)
+    plan = folder.plan()
+    records = list(folder.each_record(plan))
     by_key = attempts.by_key(records)
     outcomes: Counter[str] = Counter()
     missing = 0
@@ -165,7 +167,7 @@ def status_text(found: Status) -> str:
 
 def merge_to(paths: Sequence[Path], output: Path) -> int:
     """Merge runs into one file; returns its number of rows."""
-    frame = merge([_open(path) for path in paths], places=[str(path) for path in paths])
+    frame = recorded.read(paths).frame
     export(frame, output, fix="Name another file with -o FILE.")
     return len(frame)
 
@@ -214,11 +216,6 @@ def newest(results: Path) -> Path:
     return max(runs, key=lambda run: run.name)
 
 
-def _open(path: Path) -> tuple[Plan, list[Record]]:
-    folder = RunFolder.open(path)
-    return folder.plan(), folder.records()
-
-
 def _read(
     paths: Sequence[Path],
     *,
@@ -226,9 +223,8 @@ def _read(
     threshold: float | None = None,
     kinds: Collection[ContrastKind] = (),
 ) -> Reading:
-    runs = [_open(path) for path in paths]
-    plans = [plan for plan, _ in runs]
-    frame = merge(runs, places=[str(path) for path in paths])
+    found = recorded.read(paths)
+    plans, frame, runs = found.plans, found.frame, found.runs()
     environments = list({item.identifier: item for plan in plans for item in plan.environments})
     compared = partial(
         judge,
@@ -249,24 +245,22 @@ def _read(
         changed=control.changed(frame, spreads=machines.controls(selftests)),
         profiles=beside.profiles(runs),
         broken=beside.broken(runs),
-        differences=differences(attempts.united(runs)),
+        differences=differences(runs),
         noise=selftests,
-        precision=rounds.reached(plans[0], frame) if len(runs) == 1 else None,
+        precision=rounds.reached(plans[0], frame) if len(plans) == 1 else None,
     )
     return Reading(
         frame=frame,
         findings=findings,
         context=_context(runs),
-        failed_profiles=sum(
-            _failed_profiles(plan, records) for plan, records in attempts.united(runs)
-        ),
+        failed_profiles=sum(_failed_profiles(plan, records) for plan, records in runs),
     )
 
 
 def _context(runs: Sequence[tuple[Plan, list[Record]]]) -> Context:
     hosts = {(record.host.cpu, record.host.cores) for _, records in runs for record in records}
     cpu, cores = hosts.pop() if len(hosts) == 1 else (None, None)
-    plans = {plan.run_id: plan for plan, _ in runs}.values()  # a copy of a run is that run
+    plans = [plan for plan, _ in runs]
     return Context(
         environments=tuple(
             {item.identifier: item for plan in plans for item in plan.environments}.values()

@@ -1,0 +1,96 @@
+"""The table as it was merged, kept as Parquet: read back, it is the same table.
+
+Texts are a number a row and each text once, lists one flat buffer: most of a table of thousands of
+rows is then read without making an object of anything.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from pyarrow import parquet
+
+from orchestrator.merge.columns import COLUMNS, COUNT, FLAG, LISTS, SERIES, TEXT
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+_TEXTS: Final = [name for name, column in COLUMNS.items() if column.kind == TEXT]
+
+
+def save(frame: pd.DataFrame, path: Path) -> None:
+    """Write the table, with checksums."""
+    columns = {name: _arrow(frame[name], column.kind) for name, column in COLUMNS.items()}
+    parquet.write_table(
+        pa.table(columns),
+        path,
+        compression="none",  # times are noise, which does not get smaller
+        use_dictionary=_TEXTS,
+        write_statistics=False,
+        write_page_checksum=True,
+    )
+
+
+def load(path: Path) -> pd.DataFrame | None:
+    """The table that was written; None where it is damaged, or not there."""
+    try:
+        table = parquet.read_table(
+            path, read_dictionary=_TEXTS, use_threads=False, page_checksum_verification=True
+        )
+        return pd.DataFrame(
+            {
+                name: _pandas(name, table.column(name).combine_chunks(), column.kind)
+                for name, column in COLUMNS.items()
+            }
+        )
+    except (OSError, KeyError, pa.ArrowException):
+        return None
+
+
+def _arrow(column: pd.Series, kind: pa.DataType) -> Any:  # noqa: ANN401  pyarrow has no types
+    if kind != SERIES:
+        return pa.array(column, type=kind, from_pandas=True)
+    every = [np.asarray(values, dtype=np.float64) for values in column]
+    ends = np.cumsum([len(values) for values in every], dtype=np.int32)
+    flat = np.concatenate(every) if every else np.empty(0)
+    return pa.ListArray.from_arrays(np.concatenate([np.zeros(1, np.int32), ends]), flat)
+
+
+def _pandas(name: str, column: Any, kind: pa.DataType) -> pd.Series:  # noqa: ANN401
+    if kind == TEXT:
+        return pd.Series(_texts(column), dtype="object")
+    if kind == SERIES:
+        return pd.Series(_series(column, as_lists=name in LISTS), dtype="object")
+    values = column.to_numpy(zero_copy_only=False)
+    if kind == COUNT:
+        missing = column.is_null().to_numpy(zero_copy_only=False)
+        numbers = np.where(missing, 0, values).astype(np.int64)
+        return pd.Series(pd.arrays.IntegerArray(numbers, missing))
+    return pd.Series(values, dtype="bool" if kind == FLAG else "float64")
+
+
+def _texts(column: Any) -> NDArray[np.object_]:  # noqa: ANN401
+    each = np.array([*column.dictionary.to_pylist(), None], dtype=object)  # None: the last
+    places = column.indices.fill_null(len(each) - 1).to_numpy(zero_copy_only=False)
+    found: NDArray[np.object_] = each[places]
+    return found
+
+
+def _series(column: Any, *, as_lists: bool) -> NDArray[np.object_]:  # noqa: ANN401
+    flat = column.flatten().to_numpy(zero_copy_only=False)
+    ends = column.offsets.to_numpy()
+    found = np.empty(len(column), dtype=object)
+    for place, (start, end) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
+        values = flat[start:end]
+        found[place] = _nulls(values) if as_lists else values
+    return found
+
+
+def _nulls(values: NDArray[np.float64]) -> Sequence[float | None]:
+    return [None if np.isnan(value) else float(value) for value in values]

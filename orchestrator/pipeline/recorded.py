@@ -1,0 +1,189 @@
+"""Recorded runs, read; what was read before, and is unchanged, is kept in the run's own folder.
+
+Nothing that could be wrong is kept: its name is a digest of the run's files, with their times, and
+of the code that made it. Verdicts are never kept.
+"""
+
+from __future__ import annotations
+
+import gc
+import hashlib
+import os
+import shutil
+import time
+import zlib
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from uuid import uuid4
+
+import msgspec
+import pandas as pd
+
+import orchestrator
+from orchestrator.errors import InputError
+from orchestrator.merge import check_together, join, load, save, take_apart
+from orchestrator.model import attempts
+from orchestrator.model.record import Record
+from orchestrator.store import RunFolder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from orchestrator.merge import Run
+    from orchestrator.model.plan import Plan
+
+CACHE: Final = ".cache"
+ENOUGH: Final = 500  # records: fewer are read as fast as what was kept of them
+_TABLE: Final = "table.parquet"
+_RECORDS: Final = "records.msgpack"
+# A file that was changed twice within one tick of its clock looks as if it had been once.
+_SETTLED_S: Final = 2.0
+_CODE: Final = ("merge", "model", "series")  # what a table is made by
+_LIBRARIES: Final = ("msgspec", "numpy", "pandas", "pyarrow", "scipy")
+_CHECKSUM: Final = 4  # bytes
+
+Runs = list[tuple["Plan", list[Record]]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recorded:
+    """Runs in one table. `plans`: one a folder; records are without their series and packages."""
+
+    plans: tuple[Plan, ...]
+    frame: pd.DataFrame
+    open_runs: Callable[[], Runs]
+
+    def runs(self) -> Runs:
+        """Every run once, with all records that any copy of it has."""
+        return self.open_runs()
+
+
+def read(paths: Sequence[Path], *, enough: int = ENOUGH) -> Recorded:
+    """The runs in these folders; `enough`: records from which on a table is kept.
+
+    Raises InputError and UsageError as the folders and their merging do.
+    """
+    folders = [RunFolder.open(path) for path in paths]
+    # Before anything is read: what changes while it is read then has another name.
+    kept = [_place(folder) for folder in folders]
+    plans = tuple(folder.plan() for folder in folders)
+    places = [str(path) for path in paths]
+    if len({plan.run_id for plan in plans}) < len(plans):  # copies: all of them is compared
+        runs = [_measured(folder, plan) for folder, plan in zip(folders, plans, strict=True)]
+        united = attempts.united((run.plan, run.records) for run in runs)
+        return Recorded(plans=plans, frame=join(runs, places=places), open_runs=lambda: united)
+    parts = [
+        _one(folder, plan, place if len(plan.jobs) >= enough else None)
+        for folder, plan, place in zip(folders, plans, kept, strict=True)
+    ]
+    if len(parts) == 1:
+        return parts[0]
+    together = [run for part in parts for run in part.runs()]
+    check_together(together, places)
+    frame = pd.concat([part.frame for part in parts], ignore_index=True)
+    return Recorded(plans=plans, frame=frame, open_runs=lambda: together)
+
+
+def _one(folder: RunFolder, plan: Plan, place: Path | None) -> Recorded:
+    found = _kept(place, plan) if place else None
+    if found is not None:
+        return found
+    run = _measured(folder, plan)
+    frame = join([run], places=[str(folder.path)])
+    if place is not None:
+        _keep(place, frame, run.records)
+    return Recorded(plans=(plan,), frame=frame, open_runs=lambda: [(plan, run.records)])
+
+
+def _measured(folder: RunFolder, plan: Plan) -> Run:
+    with _no_collection():
+        return take_apart(plan, folder.each_record(plan))
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Without looking for circles among all objects again and again: records hold none."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _place(folder: RunFolder) -> Path | None:
+    """Where the table of what is in the folder now is kept; None while that may still change."""
+    try:
+        state = folder.state()
+        if abs(time.time() - state.changed_s) < _SETTLED_S:
+            return None
+        return (
+            folder.path / CACHE / hashlib.sha256(f"{state.digest} {_code()}".encode()).hexdigest()
+        )
+    except (OSError, InputError):  # whoever reads it says what is wrong
+        return None
+
+
+@cache
+def _code() -> str:
+    """A digest of what makes a table: its sources, and the libraries below them."""
+    digest = hashlib.sha256()
+    root = Path(orchestrator.__file__).parent
+    for path in sorted(path for name in _CODE for path in (root / name).rglob("*.py")):
+        raw = path.read_bytes()
+        digest.update(f"{path.relative_to(root)} {len(raw)}\n".encode() + raw)
+    digest.update(" ".join(version(name) for name in _LIBRARIES).encode())
+    return digest.hexdigest()
+
+
+def _kept(place: Path, plan: Plan) -> Recorded | None:
+    """What was kept; None where there is nothing, or nothing that can be used."""
+    try:
+        raw = (place / _RECORDS).read_bytes()
+    except OSError:
+        return None
+    frame = load(place / _TABLE)
+    checksum, rest = raw[:_CHECKSUM], raw[_CHECKSUM:]
+    if frame is None or checksum != _checksum(rest):
+        return None
+
+    @cache
+    def runs() -> Runs:
+        with _no_collection():
+            return [(plan, msgspec.msgpack.decode(rest, type=list[Record]))]
+
+    return Recorded(plans=(plan,), frame=frame, open_runs=runs)
+
+
+def _keep(place: Path, frame: pd.DataFrame, records: Sequence[Record]) -> None:
+    """Put it in its place as a whole, and what was kept before away; a full disk keeps nothing."""
+    temporary = place.with_name(f".{uuid4().hex}.tmp")
+    with suppress(OSError):
+        try:
+            temporary.mkdir(parents=True)
+            save(frame, temporary / _TABLE)
+            raw = msgspec.msgpack.encode([_for_reports(record) for record in records])
+            (temporary / _RECORDS).write_bytes(_checksum(raw) + raw)
+            os.rename(temporary, place)  # noqa: PTH104  fails where another process was first
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+        for other in place.parent.iterdir():
+            if other != place:
+                shutil.rmtree(other, ignore_errors=True)
+
+
+def _for_reports(record: Record) -> Record:
+    """What a table does not have: of a result only the profile."""
+    result = record.result
+    if result is not None:
+        result = type(result)(schema=result.schema, outcome=result.outcome, profile=result.profile)
+    return msgspec.structs.replace(record, result=result)
+
+
+def _checksum(raw: bytes) -> bytes:
+    return zlib.crc32(raw).to_bytes(_CHECKSUM, "big")
