@@ -55,9 +55,8 @@ def find_starts(log_s: NDArray[np.float64]) -> NDArray[np.intp]:
     """(series,): the first steady iteration of each; -1 where none is, for (series, iterations)."""
     iterations = log_s.shape[1]
     starts = np.zeros(len(log_s), dtype=np.intp)
-    for first in range(0, len(log_s), _AT_ONCE):
-        for place, cuts in _cuts(log_s[first : first + _AT_ONCE]):
-            starts[first + place] = _last_level(log_s[first + place], cuts)
+    for place, cuts in _cuts(log_s):
+        starts[place] = _last_level(log_s[place], cuts)
     starts[starts > (1 - LEAST_STEADY) * iterations] = -1
     return starts
 
@@ -69,9 +68,9 @@ def segments(log_s: NDArray[np.float64]) -> list[int]:
 
 def _last_level(log_s: NDArray[np.float64], cuts: Sequence[int]) -> int:
     """The start of the last segment, or of the first before it from which on all are alike."""
-    level, start = float(np.median(log_s[cuts[-1] :])), cuts[-1]
+    level, start = float(noise.median(log_s[cuts[-1] :])), cuts[-1]
     for begin, end in zip([0, *cuts[:-1]][::-1], cuts[::-1], strict=True):
-        if abs(float(np.median(log_s[begin:end])) - level) > ALIKE:
+        if abs(float(noise.median(log_s[begin:end])) - level) > ALIKE:
             break
         start = begin
     return start
@@ -79,22 +78,33 @@ def _last_level(log_s: NDArray[np.float64], cuts: Sequence[int]) -> int:
 
 def _cuts(log_s: NDArray[np.float64]) -> Iterable[tuple[int, list[int]]]:
     """Of the series whose level changes: the place, and where."""
-    iterations = log_s.shape[1]
+    penalty = PENALTY * np.log(log_s.shape[1])
+    changing, places = [], []
+    for first in range(0, len(log_s), _AT_ONCE):
+        sums = _sums(log_s[first : first + _AT_ONCE])
+        which = np.flatnonzero(~_level(sums, penalty))
+        changing.append(sums[:, which])
+        places.append(first + which)
+    every, each = np.concatenate(changing, axis=1), np.concatenate(places)
+    for first in range(0, len(each), _AT_ONCE):
+        previous = _partition(every[:, first : first + _AT_ONCE], penalty)
+        for column in np.flatnonzero(previous[-1]):
+            cuts, end = [], int(previous[-1, column])
+            while end > 0:
+                cuts.append(end)
+                end = int(previous[end, column])
+            yield int(each[first + column]), cuts[::-1]
+
+
+def _sums(log_s: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(iterations + 1, series): partial sums of each, in deviations of its noise."""
     values = noise.clipped(log_s)
     values -= values.mean(axis=1, keepdims=True)
-    variance = noise.long_run_variance(values) * (1 + _UNSURE / iterations)
+    variance = noise.long_run_variance(values) * (1 + _UNSURE / log_s.shape[1])
     values /= np.sqrt(np.maximum(variance, _QUIETEST**2))[:, None]
-    sums = np.zeros((iterations + 1, len(values)))
+    sums = np.zeros((log_s.shape[1] + 1, len(values)))
     np.cumsum(values.T, axis=0, out=sums[1:])
-    penalty = PENALTY * np.log(iterations)
-    places = np.flatnonzero(~_level(sums, penalty))
-    previous = _partition(sums[:, places], penalty)
-    for column in np.flatnonzero(previous[-1]):
-        cuts, end = [], int(previous[-1, column])
-        while end > 0:
-            cuts.append(end)
-            end = int(previous[end, column])
-        yield int(places[column]), cuts[::-1]
+    return sums
 
 
 def _level(sums: NDArray[np.float64], penalty: float) -> NDArray[np.bool_]:
@@ -104,11 +114,15 @@ def _level(sums: NDArray[np.float64], penalty: float) -> NDArray[np.bool_]:
     """
     reach = np.ptp(sums, axis=0) ** 2
     level = np.ones(sums.shape[1], dtype=np.bool_)
+    left = np.arange(sums.shape[1])  # those that a segment of this length could still explain
     for length in range(1, len(sums)):
         least = length * penalty / 2
-        if not (level & (reach >= least)).any():  # no longer segment sums up to so much
+        open_ = level[left] & (reach[left] >= least)
+        if not open_.any():
             break
-        level &= ((sums[length:] - sums[:-length]) ** 2).max(axis=0) < least
+        if 2 * open_.sum() < len(left):
+            left, sums = left[open_], sums[:, open_]
+        level[left] &= ((sums[length:] - sums[:-length]) ** 2).max(axis=0) < least
     return level
 
 
