@@ -5,7 +5,7 @@ https://github.com/tensorflow/tensorflow/issues/73362
 
 import numpy as np
 
-BATCH_SHAPES = [(10_000, 8), (100_000, 8)]
+BATCH_SHAPES = [(1_000, 8), (10_000, 8)]
 
 
 def build_model(keras, batch_shape):
