@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import hashlib
+import io
 import os
 import shutil
 import stat
@@ -271,7 +272,7 @@ class RunFolder:
         jobs = {job.key: job for job in (*plan.jobs, *plan.profiles)}
         folder = self.path / "records"
         for name in _listed(folder):
-            yield self._record(folder / name, plan.run_id, jobs)
+            yield self._record(f"{folder}/{name}", plan.run_id, jobs)
 
     def state(self) -> State:
         """What stands in it now; InputError or OSError for what cannot be looked at."""
@@ -288,10 +289,10 @@ class RunFolder:
             changed_ns = max(changed_ns, found.st_ctime_ns)
         return State(digest.hexdigest(), changed_ns / 1e9)
 
-    def _record(self, path: Path, run_id: str, jobs: Mapping[str, Job]) -> Record:
+    def _record(self, path: str, run_id: str, jobs: Mapping[str, Job]) -> Record:
         record = codec.decode(_read(path), Record, source=path, schema=RECORD_SCHEMA)
         problem = sound.record_problem(run_id, jobs, record)
-        if problem is None and path.name != f"{record.key}.{record.attempt}.json":
+        if problem is None and not path.endswith(f"/{record.key}.{record.attempt}.json"):
             # Under another name it would count twice, or hide another record.
             problem = f"it is attempt {record.attempt} of the job {record.key!r}"
         if problem is not None:
@@ -352,21 +353,25 @@ def _listed(folder: Path) -> list[str]:
     return sorted(name for name in names if name.endswith(".json") and not name.startswith("."))
 
 
-def _read(path: Path) -> bytes:
+def _read(path: Path | str) -> bytes:
     """A file's bytes; InputError for what is none, without waiting for who might write to it."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise InputError(
-                f"{path} is not a file.",
-                why="A folder, a pipe or a device has the name of a file of the run.",
-                fix="Move it away.",
-            )
-        return path.read_bytes()
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise InputError(
+                    f"{path} is not a file.",
+                    why="A folder, a pipe or a device has the name of a file of the run.",
+                    fix="Move it away.",
+                )
+            return io.FileIO(descriptor, closefd=False).readall()
+        finally:
+            os.close(descriptor)
     except OSError as error:
         raise _unreadable(path, error) from error
 
 
-def _unreadable(path: Path, error: OSError) -> InputError:
+def _unreadable(path: Path | str, error: OSError) -> InputError:
     return InputError(
         f"{path} cannot be read: {error.strerror}.",
         fix="Mend its permissions, or move it away.",

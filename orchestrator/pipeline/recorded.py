@@ -73,7 +73,8 @@ def read(paths: Sequence[Path], *, enough: int = ENOUGH) -> Recorded:
     plans = tuple(folder.plan() for folder in folders)
     places = [str(path) for path in paths]
     if len({plan.run_id for plan in plans}) < len(plans):  # copies: all of them is compared
-        runs = [_measured(folder, plan) for folder, plan in zip(folders, plans, strict=True)]
+        with _no_collection():
+            runs = [_measured(folder, plan) for folder, plan in zip(folders, plans, strict=True)]
         united = attempts.united((run.plan, run.records) for run in runs)
         return Recorded(plans=plans, frame=join(runs, places=places), open_runs=lambda: united)
     parts = [
@@ -92,16 +93,16 @@ def _one(folder: RunFolder, plan: Plan, place: Path | None) -> Recorded:
     found = _kept(place, plan) if place else None
     if found is not None:
         return found
-    run = _measured(folder, plan)
-    frame = join([run], places=[str(folder.path)])
-    if place is not None:
-        _keep(place, frame, run.records)
+    with _no_collection():
+        run = _measured(folder, plan)
+        frame = join([run], places=[str(folder.path)])
+        if place is not None:
+            _keep(place, frame, run.records)
     return Recorded(plans=(plan,), frame=frame, open_runs=lambda: [(plan, run.records)])
 
 
 def _measured(folder: RunFolder, plan: Plan) -> Run:
-    with _no_collection():
-        return take_apart(plan, folder.each_record(plan))
+    return take_apart(plan, folder.each_record(plan))
 
 
 @contextmanager

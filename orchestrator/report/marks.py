@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+
+_MARK: Final = re.compile(r"[\\|*`]|<(?=[A-Za-z/!])")
 
 
 def grid(headers: Sequence[str], rows: Iterable[Sequence[str]], *, left: int) -> str:
@@ -29,4 +31,4 @@ def code(words: str) -> str:
 
 def text(words: str) -> str:
     """Text that Markdown takes as it stands."""
-    return re.sub(r"[\\|*`]|<(?=[A-Za-z/!])", r"\\\g<0>", words)
+    return _MARK.sub(r"\\\g<0>", words)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import statistics
+from functools import lru_cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Final
-
-import pandas as pd
 
 from orchestrator.paired.cells import PATHS
 from orchestrator.report import words
 from orchestrator.report.marks import grid
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
+
+    import pandas as pd
 
 # More cases of one path than this are counted.
 _NAMED: Final = 3
@@ -56,12 +57,14 @@ class _Arms(dict[str, Path]):
 
 def differing(frame: pd.DataFrame) -> dict[_Arms, list[str]]:
     """Cases by the paths of their arms, those only in which two arms differ."""
-    ok = frame[(frame["outcome"] == "ok").to_numpy() & frame["counts"].to_numpy(dtype=bool)]
+    ok = (frame["outcome"] == "ok").to_numpy() & frame["counts"].to_numpy(dtype=bool)
+    seen = frame.loc[ok, ["case", "arm", *PATHS]].astype(object)
+    members: dict[tuple[str, str], list[tuple[object, ...]]] = {}
+    for case, arm, *ways in seen.where(seen.notna(), None).itertuples(index=False, name=None):
+        members.setdefault((case, arm), []).append(tuple(ways))
     by_case: dict[str, _Arms] = {}
-    for (case, arm), members in ok.groupby(["case", "arm"], sort=False):
-        by_case.setdefault(str(case), _Arms())[str(arm)] = tuple(
-            _way(members[aspect].tolist()) for aspect in PATHS
-        )
+    for (case, arm), each in members.items():
+        by_case.setdefault(case, _Arms())[arm] = _path(tuple(each))
     found: dict[_Arms, list[str]] = {}
     for case, arms in by_case.items():
         if len(set(arms.values())) > 1:
@@ -69,9 +72,15 @@ def differing(frame: pd.DataFrame) -> dict[_Arms, list[str]]:
     return found
 
 
-def _way(values: list[object]) -> str:
+@lru_cache(maxsize=1024)
+def _path(processes: tuple[tuple[object, ...], ...]) -> Path:
+    """The path of some processes; most cells have the same ones."""
+    return tuple(map(_way, zip(*processes, strict=True)))
+
+
+def _way(values: Iterable[object]) -> str:
     """All that the processes did; of numbers the median."""
-    seen = [value for value in values if not pd.isna(value)]  # type: ignore[call-overload]
+    seen = [value for value in values if value is not None]
     numbers = [float(value) for value in seen if isinstance(value, Integral)]
     if numbers:
         return f"{statistics.median(numbers):g}"

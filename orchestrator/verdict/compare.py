@@ -70,6 +70,7 @@ class _Judged:
     def __init__(
         self, cells: Cells, pairs: Sequence[Pairing], *, threshold: float, alpha: float
     ) -> None:
+        self.ways = paths.Ways(cells)
         self.cells, self.pairs, self.threshold, self.alpha = cells, pairs, threshold, alpha
         candidates = np.array([pair.candidate for pair in pairs], dtype=np.intp)
         references = np.array([pair.reference for pair in pairs], dtype=np.intp)
@@ -118,7 +119,7 @@ class _Judged:
         low, high = _number(self.found.low[number]), _number(self.found.high[number])
         q = _number(self.q[number])
         agreed, paired = self.agreed[number], self.paired[number]
-        differing = paths.differing(self.cells, pair, paired)
+        differing = paths.differing(self.ways, pair, paired)
         state, reason = None, None
         if ratio is None:
             reason = _no_number((candidate, reference), gaps, unit)

@@ -20,15 +20,30 @@ if TYPE_CHECKING:
 _NOTED: Final = ("executed_as", "kernel", "retraces")
 
 
-def differing(cells: Cells, pair: Pairing, paired: NDArray[np.bool_]) -> dict[str, tuple[str, str]]:
+class Ways:
+    """Which way the processes of each cell went; asked for many times, looked up once."""
+
+    def __init__(self, cells: Cells) -> None:
+        self._cells = cells
+        self._known: dict[tuple[str, int, bytes], str] = {}
+
+    def of(self, aspect: str, cell: int, paired: NDArray[np.bool_]) -> str:
+        """All the ways in the rounds that gave a pair; of numbers their median."""
+        which = aspect, cell, paired.tobytes()
+        found = self._known.get(which)
+        if found is None:
+            found = self._known[which] = _way(self._cells.paths[aspect][cell, paired])
+        return found
+
+
+def differing(ways: Ways, pair: Pairing, paired: NDArray[np.bool_]) -> dict[str, tuple[str, str]]:
     """Each aspect in which the two cells went different ways; what was not observed is no way."""
     found = {}
     for aspect in PATHS:
-        ways = [
-            _way(cells.paths[aspect][cell, paired]) for cell in (pair.candidate, pair.reference)
-        ]
-        if all(ways) and ways[0] != ways[1]:
-            found[aspect] = (ways[0], ways[1])
+        one = ways.of(aspect, pair.candidate, paired)
+        other = ways.of(aspect, pair.reference, paired)
+        if one and other and one != other:
+            found[aspect] = (one, other)
     return found
 
 
