@@ -6,7 +6,8 @@ run folder, merge and verdict, as in a real run.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from textwrap import shorten
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 import numpy as np
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 ROUNDS = 6
 LOAD = Load(load_1m=0.1, available_bytes=2**33)
 SLOW, FAST = "tf20", "tf114"
+_SHOWN: Final = 90  # characters of a reason that the page has room for
 
 
 class Silence:
@@ -124,7 +126,7 @@ def verdict(runs: Sequence[Run]) -> Contrast:
 def assert_no_false_verdict(contrast: Contrast, name: str, keep: Keep) -> None:
     """Neither faster nor slower, and a reason where there is no state at all."""
     told = contrast.state or contrast.reason or "nothing"
-    shown = " ".join(told.replace("|", "/").split())[:90]
+    shown = shorten(told, _SHOWN)
     keep("R12", name, bound="neither faster nor slower", found=shown, size="one race of 6 rounds")
     assert contrast.state not in {"faster", "slower"}
     assert contrast.state or contrast.reason
@@ -326,7 +328,7 @@ def test_what_does_not_belong_together_is_refused(
     runs = change(measured(tmp_path, planned()))
     with pytest.raises(StackraceError) as caught:
         merge(runs)
-    shown = " ".join(caught.value.what.split())[:90]
+    shown = shorten(caught.value.what, _SHOWN)
     keep("R12", name, bound="refused", found=shown, size="one race of 6 rounds")
 
 
@@ -355,5 +357,6 @@ def test_what_was_put_into_a_folder_is_refused(
         path.write_bytes(codec.encode(change(made)))
     with pytest.raises(StackraceError) as caught:
         folder.records()
-    shown = " ".join(caught.value.what.split("does not")[-1].split())[:80]
-    keep("R12", name, bound="refused", found=f"does not {shown}", size="one race of 6 rounds")
+    _, told = caught.value.what.split(" does not ")
+    shown = shorten(f"does not {told}", _SHOWN)
+    keep("R12", name, bound="refused", found=shown, size="one race of 6 rounds")

@@ -79,7 +79,7 @@ def test_the_interval_holds_the_true_ratio(ratio: float, keep: Keep) -> None:
     """Coverage does not depend on the size of the effect."""
     held = [
         item.low <= ratio <= item.high
-        for item in drawn(3, rounds=10, noise="bimodal", ratio=ratio, times=5 * TIMES)
+        for item in drawn(int(10 * ratio), rounds=10, noise="bimodal", ratio=ratio, times=5 * TIMES)
         if item.low and item.high
     ]
     share = sum(held) / len(held)

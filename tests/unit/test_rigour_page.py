@@ -32,3 +32,14 @@ def test_other_rules_stand_beside_each_other() -> None:
 def test_small_shares_have_two_digits() -> None:
     """A bound of 1% is not told from 0.5% by none."""
     assert ["0.25%", "5.1%", "98.0%"] == [percent(share) for share in (0.0025, 0.051, 0.98)]
+
+
+def test_tests_that_end_in_any_order_make_one_page() -> None:
+    """Rows go by their numbers, and a bar in a reason ends no cell."""
+    kept = [
+        (Figure("R1", f"{rounds} rounds, rho 0.3", "4 to 6%", "a|b", "1 race"), True)
+        for rounds in (20, 5, 10)
+    ]
+    rows = [line for line in page(kept, how="").splitlines() if "a/b" in line]
+    assert ["5", "10", "20"] == [row.split()[1] for row in rows]
+    assert page(kept, how="") == page(kept[::-1], how="")
