@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,7 @@ HALVES: Final = frozenset({"mixed_float16", "mixed_bfloat16", "float16", "bfloat
 # What two arms may differ in, all else being equal.
 SCOPES: Final[dict[Scope, str]] = {"version": "environment", "mode": "mode", "api": "api"}
 _PARTS: Final = ("environment", "api", "mode", "workload")
+_AT_ONCE: Final = 1_000  # groups of histories
 _COLUMNS: Final = [
     *("arm", "case", "knobs", *_PARTS),
     *("run_id", "round", "losses", "warmup_s", "timing_source", "timing_batch"),
@@ -64,6 +66,29 @@ class _Cell:
     histories: dict[tuple[str, int], _History]
 
 
+class _Asked(NamedTuple):
+    """What is compared with what; `groups`: histories that belong together, compared as one."""
+
+    scope: Scope
+    cell: _Cell
+    other: _Cell
+    groups: list[list[_History]]
+    count: int
+    reason: str | None
+
+
+class _Span(NamedTuple):
+    """So many histories from the iteration after `start` others to `end`."""
+
+    histories: int
+    start: int
+    end: int
+    every: int
+
+    def of(self, history: _History) -> NDArray[np.float64]:
+        return history.losses[self.start - history.before : self.end - history.before]
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Compared:
     """How a few histories differ."""
@@ -78,46 +103,41 @@ class _Compared:
 def of(frame: pd.DataFrame) -> Agreements:
     """Every cell with itself; then each arm with the first that differs in one thing only."""
     cells = list(_cells(frame))
-    items = [_within(cell) for cell in cells]
+    asked = [_within(cell) for cell in cells]
     for scope, part in SCOPES.items():
-        items += [_across(scope, *pair) for pair in _pairs(cells, _PARTS.index(part))]
-    return Agreements(items=tuple(items))
+        asked += [_across(scope, *pair) for pair in _pairs(cells, _PARTS.index(part))]
+    compared = iter(_compare([(one, item.cell.tolerance) for item in asked for one in item.groups]))
+    return Agreements(
+        items=tuple(_agreement(item, list(islice(compared, len(item.groups)))) for item in asked)
+    )
 
 
 def _cells(frame: pd.DataFrame) -> Iterator[_Cell]:
     counting = frame.loc[frame["counts"].to_numpy(dtype=bool), _COLUMNS]
-    for (arm, case), rows in counting.groupby(["arm", "case"], sort=False):
-        first = rows.iloc[0]
-        half = split_knobs(first["knobs"]).get("precision") in HALVES
-        yield _Cell(
-            arm=str(arm),
-            case=str(case),
-            parts=tuple(first[part] for part in _PARTS),
-            tolerance=HALF_TOLERANCE if half else TOLERANCE,
-            histories={history.block: history for history in _histories(rows)},
-        )
-
-
-def _histories(rows: pd.DataFrame) -> Iterator[_History]:
-    for run_id, number, losses, warmup, source, batch, steps in zip(
-        rows["run_id"],
-        rows["round"],
-        rows["losses"],
-        rows["warmup_s"],
-        rows["timing_source"],
-        rows["timing_batch"].fillna(1),
-        rows["iterations_done"].astype(object),
-        strict=True,
-    ):
-        if len(losses):
-            yield _History(
-                block=(str(run_id), int(number)),
-                before=len(warmup),
-                losses=np.array(losses, dtype=float),  # None becomes NaN
-                source=source,
-                steps=steps,
-                every=int(batch),
+    counting = counting.assign(timing_batch=counting["timing_batch"].fillna(1)).astype(object)
+    found: dict[tuple[str, str], _Cell] = {}
+    for row in counting.itertuples(index=False):
+        cell = found.get((row.arm, row.case))
+        if cell is None:
+            half = split_knobs(row.knobs).get("precision") in HALVES
+            cell = found[row.arm, row.case] = _Cell(
+                arm=row.arm,
+                case=row.case,
+                parts=tuple(getattr(row, part) for part in _PARTS),
+                tolerance=HALF_TOLERANCE if half else TOLERANCE,
+                histories={},
             )
+        if len(row.losses):
+            block = row.run_id, row.round
+            cell.histories[block] = _History(
+                block=block,
+                before=len(row.warmup_s),
+                losses=row.losses,
+                source=row.timing_source,
+                steps=row.iterations_done,
+                every=row.timing_batch,
+            )
+    yield from found.values()
 
 
 def _pairs(cells: Sequence[_Cell], part: int) -> Iterator[tuple[_Cell, _Cell]]:
@@ -130,11 +150,11 @@ def _pairs(cells: Sequence[_Cell], part: int) -> Iterator[tuple[_Cell, _Cell]]:
             yield cell, other
 
 
-def _within(cell: _Cell) -> Agreement:
+def _within(cell: _Cell) -> _Asked:
     histories = list(cell.histories.values())
     reason = _too_few(len(histories))
-    compared = [] if reason else [_compare(histories, cell.tolerance)]
-    return _agreement("processes", cell, cell, compared, count=len(histories), reason=reason)
+    groups = [] if reason else [histories]
+    return _Asked("processes", cell, cell, groups, count=len(histories), reason=reason)
 
 
 def _too_few(histories: int) -> str | None:
@@ -143,25 +163,17 @@ def _too_few(histories: int) -> str | None:
     return "one process only: nothing can be said" if histories == 1 else None
 
 
-def _across(scope: Scope, cell: _Cell, other: _Cell) -> Agreement:
+def _across(scope: Scope, cell: _Cell, other: _Cell) -> _Asked:
     """Process by process: those of one round."""
     shared = [block for block in cell.histories if block in other.histories]
-    pairs = [(cell.histories[block], other.histories[block]) for block in shared]
-    compared = [_compare(pair, cell.tolerance) for pair in pairs]
+    pairs = [[cell.histories[block], other.histories[block]] for block in shared]
     reason = None if pairs else "no round in which both have losses"
-    return _agreement(scope, cell, other, compared, count=len(pairs), reason=reason)
+    return _Asked(scope, cell, other, pairs, count=len(pairs), reason=reason)
 
 
-def _agreement(
-    scope: Scope,
-    cell: _Cell,
-    other: _Cell,
-    compared: Sequence[_Compared | None],
-    *,
-    count: int,
-    reason: str | None,
-) -> Agreement:
+def _agreement(asked: _Asked, compared: Sequence[_Compared | None]) -> Agreement:
     """The worst of what was compared."""
+    cell, reason = asked.cell, asked.reason
     usable = [item for item in compared if item is not None]
     if not usable and reason is None:
         reason = "they did not compute the losses of the same iterations"
@@ -170,10 +182,10 @@ def _agreement(
     state: AgreementState = "diverging" if diverging else "close" if differing else "equal"
     sizes = [item.largest for item in usable]
     return Agreement(
-        scope=scope,
+        scope=asked.scope,
         case=cell.case,
         arm=cell.arm,
-        other=other.arm,
+        other=asked.other.arm,
         state=state if usable else None,
         reason=reason,
         begins=min((item.begins for item in usable), default=None),
@@ -183,39 +195,74 @@ def _agreement(
         if None not in sizes
         else None,
         tolerance=cell.tolerance,
-        histories=count,
+        histories=asked.count,
         iterations=min((item.iterations for item in usable), default=0),
     )
 
 
-def _compare(histories: Sequence[_History], tolerance: float) -> _Compared | None:
-    """How far apart they are at each iteration that all of them have; None where there is none.
+def _compare(groups: Sequence[tuple[Sequence[_History], float]]) -> list[_Compared | None]:
+    """How far apart the histories of each group are; groups of one span are looked at together.
 
-    Two losses that are both no number agree; one that is none differs from every number.
+    None for a group without an iteration that all of its histories have.
     """
+    found: list[_Compared | None] = [None] * len(groups)
+    spans: dict[_Span, list[int]] = {}
+    for place, (histories, _) in enumerate(groups):
+        span = _span(histories)
+        if span is not None:
+            spans.setdefault(span, []).append(place)
+    for span, alike in spans.items():
+        for first in range(0, len(alike), _AT_ONCE):
+            places = alike[first : first + _AT_ONCE]
+            losses = np.array([[span.of(one) for one in groups[place][0]] for place in places])
+            tolerances = np.array([groups[place][1] for place in places])
+            for place, one in zip(places, _apart(losses, tolerances, span), strict=True):
+                found[place] = one
+    return found
+
+
+def _span(histories: Sequence[_History]) -> _Span | None:
+    """The iterations that all of them have; None where there are none."""
     first = histories[0]
     start = max(history.before for history in histories)
     end = min(history.before + len(history.losses) for history in histories)
     if end <= start or not all(first.alike(history) for history in histories):
         return None
-    losses = np.array(
-        [history.losses[start - history.before : end - history.before] for history in histories]
-    )
+    return _Span(len(histories), start, end, first.every)
+
+
+def _apart(
+    losses: NDArray[np.float64], tolerances: NDArray[np.float64], span: _Span
+) -> Iterator[_Compared]:
+    """Of (groups, histories, iterations), a group each.
+
+    Two losses that are both no number agree; one that is none differs from every number.
+    """
     lost = np.isnan(losses)
-    torn = lost.any(axis=0) & ~lost.all(axis=0)
+    torn = lost.any(axis=1) & ~lost.all(axis=1)
     filled = np.where(lost, 0.0, losses)
-    width = np.ptp(filled, axis=0)
-    size = np.abs(filled).max(axis=0)
+    width = np.ptp(filled, axis=1)
+    size = np.abs(filled).max(axis=1)
     relative = np.divide(width, size, out=np.zeros_like(width), where=size > 0)
     relative[torn] = np.inf
-    return _Compared(
-        first_differing=_first(relative > 0, start, first.every),
-        diverges_at=_first(relative > tolerance, start, first.every),
-        largest=None if torn.any() else float(relative.max()),
-        begins=start + 1,
-        iterations=end - start,
-    )
+    differing = _firsts(relative > 0, span)
+    diverging = _firsts(relative > tolerances[:, None], span)
+    largest = relative.max(axis=1)
+    for first_differing, diverges_at, most in zip(differing, diverging, largest, strict=True):
+        yield _Compared(
+            first_differing=first_differing,
+            diverges_at=diverges_at,
+            largest=float(most) if np.isfinite(most) else None,
+            begins=span.start + 1,
+            iterations=span.end - span.start,
+        )
 
 
-def _first(where: NDArray[np.bool_], start: int, every: int) -> int | None:
-    return start + (int(where.argmax()) + 1) * every if where.any() else None
+def _firsts(where: NDArray[np.bool_], span: _Span) -> list[int | None]:
+    """(groups,): the first iteration at which it holds, counted from 1."""
+    return [
+        span.start + (place + 1) * span.every if some else None
+        for place, some in zip(
+            where.argmax(axis=1).tolist(), where.any(axis=1).tolist(), strict=True
+        )
+    ]
