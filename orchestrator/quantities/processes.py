@@ -34,8 +34,7 @@ class Shown:
 
 def look(frame: pd.DataFrame) -> list[Shown]:
     """Each row of a table of processes that are `ok`, in order."""
-    values = [list(series) for series in frame["values_s"]]
-    memory = [list(series) for series in frame["rss_bytes"]]
+    values, memory = frame["values_s"].tolist(), frame["rss_bytes"].tolist()
     batches = [int(batch) for batch in frame["timing_batch"].fillna(1)]
     return [
         Shown(

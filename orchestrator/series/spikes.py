@@ -115,8 +115,9 @@ def _likeliest(
     events: NDArray[np.intp], periods: NDArray[np.intp], width: int, iterations: int
 ) -> tuple[float, int | None]:
     """The period that events without a rhythm would hit least often, and how often that is."""
-    if len(periods) == 0:
-        return 1.0, None
+    looked_at = len(periods) * len(events)
+    # Of any phase a rhythm has at least so many places; too few events cannot fill them.
+    periods = periods[_FILLED * (iterations // periods) <= len(events)]
     # (periods, phases, events): each event in turn says where the places of a rhythm lie.
     distance = events[None, None, :] - events[None, :, None]
     late = (distance + width) % periods[:, None, None]
@@ -127,6 +128,6 @@ def _likeliest(
     if len(which) == 0:
         return 1.0, None
     share = (2 * width + 1) / periods[which]
-    chance = hits.size * special.bdtrc(hits[which, phases] - 2, len(events) - 1, share)
+    chance = looked_at * special.bdtrc(hits[which, phases] - 2, len(events) - 1, share)
     least = int(chance.argmin())
     return float(chance[least]), int(periods[which[least]])
