@@ -164,6 +164,7 @@ def _kept(place: Path, plan: Plan) -> Recorded | None:
 def _keep(place: Path, frame: pd.DataFrame, records: Sequence[Record]) -> None:
     """Put it in its place as a whole, and what was kept before away; a full disk keeps nothing."""
     temporary = place.with_name(f".{uuid4().hex}.tmp")
+    shutil.rmtree(place, ignore_errors=True)  # it is damaged, or it would have been read
     with suppress(OSError):
         try:
             temporary.mkdir(parents=True)
