@@ -36,9 +36,12 @@ def of(frame: pd.DataFrame, comparison: Comparison, asked: Asked = _AS_NAMED) ->
         avoid=avoiding.grouped(cells, judged, threshold=comparison.threshold),
         indifferent=ranges.indifferent(comparison),
         ranges=tuple(
-            ranges.ranged(cells, step) for step in (*ranges.installed(cells, comparison), *spread)
+            ranges.ranged(cells, step, alpha=comparison.alpha)
+            for step in (*ranges.installed(cells, comparison), *spread)
         ),
-        effects=effects.main(spread, threshold=comparison.threshold),
-        interactions=interactions.found(cells, spread, threshold=comparison.threshold),
+        effects=effects.main(spread, threshold=comparison.threshold, alpha=comparison.alpha),
+        interactions=interactions.found(
+            cells, spread, threshold=comparison.threshold, alpha=comparison.alpha
+        ),
         steps=steps.after(cells, found, judged, asked),
     )

@@ -38,7 +38,7 @@ class _Apart(NamedTuple):
     by_round: NDArray[np.float64]  # (rounds,): mean log ratio over otherwise equal cells
 
 
-def main(steps: Sequence[Pairs], *, threshold: float) -> tuple[MainEffect, ...]:
+def main(steps: Sequence[Pairs], *, threshold: float, alpha: float) -> tuple[MainEffect, ...]:
     """The effect of every axis that is a choice, the largest first.
 
     Of the values of an axis those count that lie furthest apart. Whoever looks for the widest of
@@ -63,7 +63,7 @@ def main(steps: Sequence[Pairs], *, threshold: float) -> tuple[MainEffect, ...]:
     return tuple(
         _effect(
             pairs[place],
-            of=sum(item.axis == pairs[place].axis for item in pairs),
+            alpha=alpha / sum(item.axis == pairs[place].axis for item in pairs),
             sure=certain,
             most=first,
         )
@@ -117,14 +117,14 @@ def _most(axes: Sequence[_Apart], sure: Sequence[bool]) -> list[bool]:
     others = max(1, sum(sure) - 1)
     smaller = beyond(np.array([first.by_round - item.by_round for item in axes]), 0.0)
     return [
-        certain and (item is first or bool(p >= ORDER / others))
+        certain and (item is first or not p < ORDER / others)
         for item, certain, p in zip(axes, sure, smaller, strict=True)
     ]
 
 
-def _effect(item: _Apart, *, of: int, sure: bool, most: bool) -> MainEffect:
-    """`of`: pairs of values that the axis has."""
-    found = intervals.estimate(item.by_round[None, :], alpha=0.05 / of)
+def _effect(item: _Apart, *, alpha: float, sure: bool, most: bool) -> MainEffect:
+    """`alpha`: the share of one of the pairs of values that the axis has."""
+    found = intervals.estimate(item.by_round[None, :], alpha=alpha)
     return MainEffect(
         axis=item.axis,
         slowest=item.slower,

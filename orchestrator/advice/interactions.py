@@ -32,7 +32,9 @@ class _Question(NamedTuple):
     at_level: NDArray[np.float64]
 
 
-def found(cells: Cells, steps: Sequence[Pairs], *, threshold: float) -> tuple[Interaction, ...]:
+def found(
+    cells: Cells, steps: Sequence[Pairs], *, threshold: float, alpha: float
+) -> tuple[Interaction, ...]:
     """Every pair of steps whose ratios depend on each other, the strongest first.
 
     The ratio of one step where the other was taken over that where it was not, within rounds, for
@@ -47,7 +49,7 @@ def found(cells: Cells, steps: Sequence[Pairs], *, threshold: float) -> tuple[In
     p = _SIDES * beyond(factors * signs[:, None], float(np.log1p(threshold)))
     few = np.isfinite(factors).sum(axis=1) < ENOUGH_BLOCKS
     sure = (p < ERROR / len(questions)) & ~few
-    numbers = intervals.estimate(factors, alpha=0.05 / len(questions))
+    numbers = intervals.estimate(factors, alpha=alpha / len(questions))
     interactions = [
         Interaction(
             change=item.change,

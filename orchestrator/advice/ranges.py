@@ -17,6 +17,7 @@ from orchestrator.model.advice import (
     SimpleEffect,
 )
 from orchestrator.model.cell import split_knobs
+from orchestrator.model.comparison import ENOUGH_BLOCKS
 from orchestrator.model.knobs import OF_WORK
 from orchestrator.paired import blocks, intervals
 
@@ -73,11 +74,12 @@ def _pairs(cells: Cells, steps: Iterable[tuple[Change, int, int]]) -> list[Pairs
     return found
 
 
-def ranged(cells: Cells, pairs: Pairs) -> Range:
+def ranged(cells: Cells, pairs: Pairs, *, alpha: float) -> Range:
     """The geometric mean of a step's ratios, overall and at each value of other axes; extremes."""
     each = np.nanmean(pairs.log_ratios, axis=1)
     groups = _groups(cells, pairs)
-    whole, *parts = _means(pairs, [range(len(each)), *(group.members for group in groups)])
+    members = [range(len(each)), *(group.members for group in groups)]
+    whole, *parts = _means(pairs, members, alpha=alpha)
 
     def extreme(place: int) -> Extreme:
         cell = pairs.candidates[place]
@@ -132,10 +134,10 @@ def _groups(cells: Cells, pairs: Pairs) -> list[_Group]:
     return [group for groups in parted.values() if len(groups) > 1 for group in groups]
 
 
-def _means(pairs: Pairs, groups: Iterable[Sequence[int]]) -> list[Ratio | None]:
+def _means(pairs: Pairs, groups: Iterable[Sequence[int]], *, alpha: float) -> list[Ratio | None]:
     """The geometric mean of each group of pairs; None where fewer than two rounds have a ratio."""
     rounds = np.array([by_round(pairs.log_ratios[list(members)]) for members in groups])
-    found = intervals.estimate(rounds, alpha=0.05)
+    found = intervals.estimate(rounds, alpha=alpha)
     return [
         Ratio(ratio=float(ratio), low=float(low), high=float(high)) if np.isfinite(low) else None
         for ratio, low, high in zip(found.ratio, found.low, found.high, strict=True)
@@ -143,15 +145,26 @@ def _means(pairs: Pairs, groups: Iterable[Sequence[int]]) -> list[Ratio | None]:
 
 
 def by_round(log_ratios: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean over pairs in each round: (rounds,). NaN where a round has no pair at all.
+    """The mean over pairs in each round: (rounds,). NaN in rounds that say nothing of it.
 
-    Rounds are independent of each other, pairs of one round are not: they may share a process. A
-    pair that a round lacks takes its own mean, so that no round is one of other pairs.
+    Rounds are independent of each other, pairs of one round are not: they may share a process. So
+    the rounds count that all pairs have, where these are enough. Else a round takes what each pair
+    has in it, as its distance from the pair's own mean, the larger the fewer rounds the pair has:
+    then the rounds vary as much as the mean over pairs that were measured unequally often does.
     """
     valid = np.isfinite(log_ratios)
-    own = np.nanmean(log_ratios, axis=1)
-    filled = np.where(valid, log_ratios, own[:, None])
-    return np.where(valid.any(axis=0), filled.mean(axis=0), np.nan)
+    shared = valid.all(axis=0)
+    if shared.sum() >= ENOUGH_BLOCKS:
+        return np.where(shared, np.where(shared, log_ratios, 0.0).mean(axis=0), np.nan)
+    some = valid.any(axis=0)
+    rounds, own = valid.sum(axis=1), np.nanmean(log_ratios, axis=1)
+    if rounds.min() == 1:  # nobody knows how much that pair varies
+        return np.where(some & (np.cumsum(some) == 1), own.mean(), np.nan)
+    every = some.sum()
+    # Of the rounds over the pair's own, without the bias of a variance around its own mean.
+    scale = np.sqrt((every / rounds) * (every - 1) / (rounds - 1))
+    apart = np.where(valid, log_ratios - own[:, None], 0.0) * scale[:, None]
+    return np.where(some, own.mean() + apart.mean(axis=0), np.nan)
 
 
 def indifferent(comparison: Comparison) -> tuple[Indifferent, ...]:

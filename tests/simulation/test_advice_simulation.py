@@ -14,7 +14,9 @@ import numpy as np
 import pytest
 
 from orchestrator import advice
+from orchestrator.advice import ranges
 from orchestrator.merge import merge
+from orchestrator.paired import intervals
 from orchestrator.verdict import compare
 from tests import factories
 from tests.simulation import race
@@ -189,3 +191,21 @@ def test_the_intervals_of_means_hold_what_was_planted() -> None:
         means = [version.mean, *(item.mean for item in version.within)]
         covered += [mean.low <= math.exp(true) <= mean.high for mean in means if mean]
     assert sum(covered) >= 0.9 * len(covered) > 0
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [[10, 10, 10, 40], [6] * 11 + [60], [range(10), range(10, 20)], [5, 6, 6, 6, 6]],
+    ids=["one wide", "one of many wide", "two runs", "one lost"],
+)
+def test_means_of_pairs_with_unequal_rounds_hold(rounds: list[int | range]) -> None:
+    """The mean over pairs that were measured more and less often excludes 1 no more often."""
+    random = np.random.default_rng(1)
+    places = [range(item) if isinstance(item, int) else item for item in rounds]
+    last = max(max(item) for item in places) + 1
+    drawn = random.normal(0, 0.05, (4000, len(places), last))
+    for pair, item in enumerate(places):
+        drawn[:, pair, [place for place in range(last) if place not in item]] = np.nan
+    means = np.array([ranges.by_round(one) for one in drawn])
+    found = intervals.estimate(means, alpha=0.05)
+    assert np.mean((found.low > 1) | (found.high < 1)) <= 0.065
