@@ -62,7 +62,12 @@ class Reports:
         frame = merge([(plan, records)])
         identifiers = [item.identifier for item in plan.environments]
         comparison = compare(
-            frame, environments=identifiers, threshold=0.02, reference=reference, kinds=kinds
+            frame,
+            environments=identifiers,
+            threshold=0.02,
+            alpha=plan.alpha,
+            reference=reference,
+            kinds=kinds,
         )
         context = Context(
             environments=plan.environments,

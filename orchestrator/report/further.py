@@ -9,7 +9,7 @@ from orchestrator.model.comparison import BETWEEN_ARMS
 from orchestrator.model.names import CONTRASTS
 from orchestrator.report import words
 from orchestrator.report.rows import Draft, finished
-from orchestrator.report.tables import DEFAULT, Table, group_of, own_knobs, titled
+from orchestrator.report.tables import DEFAULT, Table, group_of, judgement, own_knobs, titled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,7 +91,7 @@ def further_tables(cells: Sequence[Cell], comparison: Comparison) -> list[Table]
                 against = level(item.reference, item.contrast)
             group = group_of(item.reference, without=kind)
             groups.setdefault((kind, against, *group), []).append(item)
-    return [_table(members) for members in groups.values()]
+    return [_table(members, comparison) for members in groups.values()]
 
 
 def shown(cells: Sequence[Cell], comparison: Comparison) -> set[tuple[str, str]]:
@@ -115,7 +115,7 @@ def counts(cells: Sequence[Cell], comparison: Comparison) -> list[str]:
     return [f"{pair}: {words.counted(members)}" for pair, members in groups.items()]
 
 
-def _table(members: Sequence[Compared]) -> Table:
+def _table(members: Sequence[Compared], comparison: Comparison) -> Table:
     kind = members[0].contrast.kind
     references = [item.reference for item in members]
     against = _against(members)
@@ -144,7 +144,7 @@ def _table(members: Sequence[Compared]) -> Table:
     return Table(
         title=f"{title}: {_title(members)}",
         labels=tuple(parts) if alone else (kind, *parts),
-        headers=(against, levels[0] if alone else "time", "ratio", "95% interval", "verdict"),
+        headers=(against, levels[0] if alone else "time", *judgement(comparison)),
         rows=finished(rows),
     )
 

@@ -58,7 +58,7 @@ def render(frame: pd.DataFrame, findings: Findings, context: Context) -> str:
     sections = (
         _opening(cells, findings, context),
         _results(cells, comparison, context),
-        overall.section(findings.advice),
+        overall.section(findings.advice, alpha=comparison.alpha),
         advising.section(findings.advice),
         paths.section(frame),
         trend.section(cells, comparison, context.environments),

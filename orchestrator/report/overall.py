@@ -57,15 +57,19 @@ def several(advice: Advice) -> list[Range]:
     return [item for item in advice.ranges if item.contrasts > 1]
 
 
-def section(advice: Advice) -> Iterator[str]:
-    """All of it, for report.md; nothing where every step has one pair of cells only."""
+def section(advice: Advice, *, alpha: float) -> Iterator[str]:
+    """All of it, for report.md; nothing where every step has one pair of cells only.
+
+    `alpha`: of the comparison, which is that of the means.
+    """
     ranges = several(advice)
     if not ranges:
         return
     yield "## Over all cases"
     yield (
-        "Means are geometric, over all pairs of cells that differ in this alone, with their 95% "
-        "intervals over rounds; they hold for the cells that were measured."
+        "Means are geometric, over all pairs of cells that differ in this alone, with their "
+        f"{words.coverage(alpha)} intervals over rounds; they hold for the cells that were "
+        "measured."
     )
     told = [*_sure(advice.effects), *_others(advice)]
     if told:

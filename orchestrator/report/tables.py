@@ -104,9 +104,14 @@ def _across_apis(cells: Sequence[Cell], comparison: Comparison) -> Iterator[Tabl
         yield Table(
             title=f"as installed: {', '.join(part for part in group if part)}",
             labels=("method", "environment"),
-            headers=(name, "time", "ratio", "95% interval", "verdict"),
+            headers=(name, "time", *judgement(comparison)),
             rows=finished(rows),
         )
+
+
+def judgement(comparison: Comparison) -> tuple[str, str, str]:
+    """The headers of what a contrast shows."""
+    return "ratio", f"{words.coverage(comparison.alpha)} interval", "verdict"
 
 
 def group_of(cell: Cell, *, without: str = "") -> tuple[str, ...]:
@@ -227,7 +232,7 @@ def _side_by_side(
     return Table(
         title=title,
         labels=(*label_names(members), "mode"),
-        headers=(*environments, "ratio", "95% interval", "verdict"),
+        headers=(*environments, *judgement(comparison)),
         rows=finished(drafts),
     )
 
@@ -259,6 +264,6 @@ def _below_each_other(
     return Table(
         title=title,
         labels=(*label_names(members), "mode", "environment"),
-        headers=("time", "ratio", "95% interval", "verdict") if judged else ("time",),
+        headers=("time", *judgement(comparison)) if judged else ("time",),
         rows=finished(drafts, judged=judged),
     )

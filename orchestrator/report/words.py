@@ -153,6 +153,11 @@ def signed(value: float) -> str:
     return f"{value:+.0f}%" if abs(value) >= _HALF else "0%"
 
 
+def coverage(alpha: float) -> str:
+    """`95%`: how often an interval that misses with `alpha` holds the truth."""
+    return percent(1 - alpha)
+
+
 def about(fraction: float) -> str:
     """`9%`: an estimate; whole percents from 1% on."""
     return f"{_about(fraction)}%"

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
+from orchestrator.model.plan import Goal
 from tests import factories
 from tests.reporting import Reports, raced, usual
 
@@ -14,14 +17,14 @@ KNOBS: tuple[dict[str, str], ...] = ({}, {"compiled": "no"}, {"jit_compile": "ye
 SPEED = {"": 0.01, "compiled=no": 0.005, "jit_compile=yes": 0.02}
 
 
-def grid() -> Reports:
+def grid(goal: Goal | None = None) -> Reports:
     """tf20 takes 1.3 times as long in eager mode only; a dataset half as long as arrays."""
     cases = [
         factories.case(method, input=given)
         for method in ("train_on_batch", "fit")
         for given in ("numpy", "dataset")
     ]
-    plan = factories.plan(cases=cases)
+    plan = factories.plan(cases=cases, goal=goal)
 
     def seconds(job: Job) -> float:
         slow = 1.3 if job.arm.name == "tf20/tf.keras/eager" else 1.0
@@ -107,6 +110,19 @@ def test_one_case_has_no_summary() -> None:
     assert "Range of each axis" not in shown.markdown
     assert "**Take**" not in shown.markdown
     assert "- compiled does not matter: within 0% (1 comparison)" in shown.markdown
+
+
+@pytest.mark.parametrize(
+    ("goal", "right", "wrong"),
+    [(None, "95% interval", "96%"), (Goal(precision=0.02), "96% interval", "95%")],
+)
+def test_intervals_are_called_what_they_are(goal: Goal | None, right: str, wrong: str) -> None:
+    """By the tables of terminal and page, and by the sentence over all cases."""
+    shown = grid(goal)
+    assert f"{right} " in shown.terminal
+    assert f"| {right} |" in shown.markdown
+    assert f"with their {right}s over rounds" in together(shown)
+    assert wrong not in shown.terminal + shown.markdown
 
 
 def test_knobs_stand_in_one_table() -> None:

@@ -99,6 +99,7 @@ def test_percents() -> None:
     """A setting as it was given, an estimate without decimals, a span that may be one figure."""
     assert words.percent(0.025) == "2.5%"
     assert words.about(0.0789) == "8%"
+    assert ["95%", "96%"] == [words.coverage(alpha) for alpha in (0.05, 0.04)]
     assert words.about(0.004) == "0.4%"
     assert words.span(0.071, 0.124) == "7-12%"
     assert words.span(0.071, 0.069) == "7%"
