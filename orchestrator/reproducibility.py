@@ -253,7 +253,7 @@ def _apart(
             first_differing=first_differing,
             diverges_at=diverges_at,
             largest=float(most) if np.isfinite(most) else None,
-            begins=span.start + 1,
+            begins=span.start + span.every,
             iterations=span.end - span.start,
         )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from orchestrator.errors import InputError, UsageError
 from orchestrator.merge import comparability
 from orchestrator.merge.parts import Run
+from orchestrator.model import attempts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -47,7 +48,7 @@ def check_copies(runs: Sequence[tuple[Plan, Sequence[Record]]], places: Sequence
         plan = run.plan
         for mark in (f"run_id {plan.run_id}", *(f"job {job.key}" for job in plan.jobs)):
             other, same = known.setdefault(mark, (place, plan))
-            if same != plan:
+            if plan is not same and attempts.longer(same, plan) is None:
                 raise UsageError(
                     f"{other} and {place} are two different runs with the same {mark}.",
                     why="They are copies of one run, and the plan of one of them was edited.",

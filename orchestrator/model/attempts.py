@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import msgspec
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
@@ -24,12 +26,23 @@ def by_key(records: Iterable[Record]) -> ByKey:
     return found
 
 
+def longer(one: Plan, other: Plan) -> Plan | None:
+    """The longer of two copies of a plan, of which one got more rounds; None when they are none."""
+    short, long = sorted((one, other), key=lambda plan: len(plan.blocks))
+    shown = msgspec.structs.replace(
+        long, blocks=long.blocks[: len(short.blocks)], rounds=short.rounds
+    )
+    return long if shown == short else None
+
+
 def united(runs: Iterable[tuple[Plan, Sequence[Record]]]) -> list[tuple[Plan, list[Record]]]:
-    """Every run once, with each record that any of its copies has."""
+    """Every run once: the longest of its copies' plans, each record that any of them has."""
     plans: dict[str, Plan] = {}
     found: dict[str, dict[tuple[str, int], Record]] = {}
     for plan, records in runs:
-        plans.setdefault(plan.run_id, plan)
+        known_plan = plans.setdefault(plan.run_id, plan)
+        if len(plan.blocks) > len(known_plan.blocks):
+            plans[plan.run_id] = plan
         known = found.setdefault(plan.run_id, {})
         for record in records:
             known.setdefault((record.key, record.attempt), record)

@@ -164,6 +164,15 @@ def test_a_copy_that_got_further_completes_a_run() -> None:
     assert list(frame["outcome"]) == ["ok"] * 4
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_a_copy_from_before_rounds_were_added_is_that_run(order: int) -> None:
+    """Of two copies, one may be as it was before the run got more rounds."""
+    plan = small()
+    before = msgspec.structs.replace(plan, blocks=plan.blocks[:1], rounds=1)
+    runs = [(before, whole(before)), (plan, whole(plan))]
+    pd.testing.assert_frame_equal(merge([(plan, whole(plan))]), merge(runs[::order]))
+
+
 def test_copies_that_were_resumed_apart_are_refused() -> None:
     """Two copies that measured one job at different times contradict each other."""
     plan = small()
