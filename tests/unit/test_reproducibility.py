@@ -166,3 +166,26 @@ def test_calls_over_different_numbers_of_steps_are_not_compared() -> None:
         found.state,
         found.reason,
     )
+
+
+def test_losses_of_batches_that_never_agree_differ_at_once() -> None:
+    """A loss a batch is numbered by the batch's last call: the first one is where all begins."""
+    plan = factories.plan(environments=["tf20"], forms=[FORMS[0]], rounds=2)  # type: ignore[list-item]
+    timing = factories.result([0.01]).timing
+    assert timing is not None
+    records = [
+        factories.record(
+            plan,
+            job,
+            result=factories.result(
+                [0.01] * 3,
+                losses=(first, first / 2, first / 4),
+                timing=msgspec.structs.replace(timing, source="batch", batch=20),
+                iterations=Iterations(asked=60, done=60),
+            ),
+        )
+        for job, first in zip(plan.jobs, (0.9, 0.7), strict=True)
+    ]
+    found = reproducibility.of(merge([(plan, records)])).items[0]
+    assert found.diverges_at == found.begins
+    assert found.at_once
