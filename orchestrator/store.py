@@ -233,12 +233,26 @@ class RunFolder:
         return plan
 
     def add_rounds(self, added: AddedRounds) -> None:
-        """Append rounds to the plan; never rewritten, and read with it from then on."""
+        """Append rounds to the plan; never rewritten, and read with it from then on.
+
+        UsageError where the plan on disk has one of their blocks already.
+        """
+        known = {(block.round, block.case) for block in self.plan().blocks}
+        for block in added.blocks:
+            if (block.round, block.case) in known:
+                raise self._added_meanwhile(f"Round {block.round} of {block.case} is")
         path = self.path / ADDED / f"{added.number:04}.json"
         with storage_errors(path):
             path.parent.mkdir(exist_ok=True)
         if not write_once(path, codec.encode(added)):
-            raise UsageError(f"{path} exists already: another command added rounds to this run.")
+            raise self._added_meanwhile(f"{path.relative_to(self.path)} is")
+
+    def _added_meanwhile(self, what: str) -> UsageError:
+        return UsageError(
+            f"{what} in {self.path} already, and would be added again.",
+            why="Another command added rounds to this run after its plan was read here.",
+            fix=f"Go on with the plan as it is now: stackrace run --resume {self.path}",
+        )
 
     def added(self) -> int:
         """How many times rounds were added to the plan."""

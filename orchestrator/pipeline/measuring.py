@@ -103,7 +103,9 @@ def measure(
         kernel.kept_off(planned.pin),
         _resumable(folder, hints),
     ):
-        records = attempts.by_key(folder.records())
+        # A command that held the run until now may have added rounds to it meanwhile.
+        planned = folder.plan()
+        records = attempts.by_key(folder.each_record(planned))
         rounds.work_through(planned, folder, records, one)
     _warn_of_load(loads, machine.cores)
     _warn_of_profiles(planned, records)

@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from orchestrator import cli, guest
-from orchestrator.errors import InputError
+from orchestrator.errors import InputError, UsageError
 from orchestrator.model import attempts, codec
-from orchestrator.model.names import FAILED_OUTCOMES
 from orchestrator.model.plan import ROUNDS_SCHEMA, AddedRounds, Goal, Plan
 from orchestrator.pipeline import reading, rounds
+from orchestrator.pipeline.measuring import Hints, measure
 from orchestrator.store import RunFolder
 from tests import factories
 
@@ -143,7 +143,8 @@ def test_a_pilot_may_use_up_the_budget(tmp_path: Path, capsys: pytest.CaptureFix
 def test_what_always_fails_gets_no_more_rounds(folder: RunFolder) -> None:
     """Nor does it keep the others from ending."""
     found = race(folder, Fake(folder, {QUIET: 0.002, NOISY: 0.002}, failing=NOISY))
-    assert "timed_out" in FAILED_OUTCOMES
+    failed = [record for record in folder.records() if record.outcome == "timed_out"]
+    assert {NOISY} == {record.case.name for record in failed}
     assert (10, 3) == (count(found, QUIET), count(found, NOISY))
 
 
@@ -203,6 +204,32 @@ def test_rounds_of_another_run_are_told(folder: RunFolder) -> None:
     path.write_bytes(codec.encode(msgspec.structs.replace(last, run_id="run1")))
     with pytest.raises(InputError, match="of what was added to run run0"):
         folder.plan()
+
+
+def test_a_stale_plan_is_read_again(folder: RunFolder, capsys: pytest.CaptureFixture[str]) -> None:
+    """Another command finished the run while this one waited: nothing is added again."""
+    stale = folder.plan()
+    found = race(folder, Fake(folder, {QUIET: 0.002, NOISY: 0.002}))
+    hints = Hints(more_rounds=None, resume=str)
+    assert 0 == measure(folder, stale, {}, hints, preparing_s=0.0)
+    assert found == folder.plan()
+    assert f"No more rounds after {found.rounds}: " in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_no_round_is_added_twice(folder: RunFolder) -> None:
+    """The folder stays readable, and the refusal says how to go on."""
+    found = race(folder, Fake(folder, {QUIET: 0.002, NOISY: 0.002}))
+    last = added(folder)[-1]
+    again = msgspec.structs.replace(last, number=last.number + 1)
+    with pytest.raises(UsageError, match=rf"Round {found.rounds} of .* is in .* already") as raised:
+        folder.add_rounds(again)
+    assert "Another command added rounds to this run" in raised.value.why
+    assert raised.value.fix.endswith(f"stackrace run --resume {folder.path}")
+    assert found == folder.plan()
+    new = [msgspec.structs.replace(block, round=block.round + 1) for block in last.blocks]
+    with pytest.raises(UsageError, match=rf"plan\.d/{last.number:04}\.json is in .* already"):
+        folder.add_rounds(msgspec.structs.replace(last, blocks=tuple(new)))
+    assert found == folder.plan()
 
 
 @pytest.mark.parametrize(
