@@ -216,6 +216,7 @@ def newest(results: Path) -> Path:
     return max(runs, key=lambda run: run.name)
 
 
+@recorded.without_collection()
 def _read(
     paths: Sequence[Path],
     *,

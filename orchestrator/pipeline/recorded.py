@@ -73,7 +73,7 @@ def read(paths: Sequence[Path], *, enough: int = ENOUGH) -> Recorded:
     plans = tuple(folder.plan() for folder in folders)
     places = [str(path) for path in paths]
     if len({plan.run_id for plan in plans}) < len(plans):  # copies: all of them is compared
-        with _no_collection():
+        with without_collection():
             runs = [_measured(folder, plan) for folder, plan in zip(folders, plans, strict=True)]
         united = attempts.united((run.plan, run.records) for run in runs)
         return Recorded(plans=plans, frame=join(runs, places=places), open_runs=lambda: united)
@@ -93,7 +93,7 @@ def _one(folder: RunFolder, plan: Plan, place: Path | None) -> Recorded:
     found = _kept(place, plan) if place else None
     if found is not None:
         return found
-    with _no_collection():
+    with without_collection():
         run = _measured(folder, plan)
         frame = join([run], places=[str(folder.path)])
         if place is not None:
@@ -106,8 +106,8 @@ def _measured(folder: RunFolder, plan: Plan) -> Run:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Without looking for circles among all objects again and again: records hold none."""
+def without_collection() -> Iterator[None]:
+    """Without looking for circles among a million objects again and again: reports hold none."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -155,7 +155,7 @@ def _kept(place: Path, plan: Plan) -> Recorded | None:
 
     @cache
     def runs() -> Runs:
-        with _no_collection():
+        with without_collection():
             return [(plan, msgspec.msgpack.decode(rest, type=list[Record]))]
 
     return Recorded(plans=(plan,), frame=frame, open_runs=runs)

@@ -69,9 +69,9 @@ def _batches(cells: Cells, pairing: Pairing, paired: NDArray[np.bool_]) -> str |
 
 def _sizes(batch: NDArray[np.float64]) -> str:
     """`batches of 20 to 50 calls`; empty where no process was timed so."""
-    most = int(np.nanmax(batch, initial=1))
-    if most == 1:
+    if not (batch > 1).any():
         return ""
+    most = int(np.nanmax(batch))
     least = int(np.nanmin(batch, initial=most))
     return f"batches of {most} calls" if least == most else f"batches of {least} to {most} calls"
 
@@ -79,6 +79,8 @@ def _sizes(batch: NDArray[np.float64]) -> str:
 def _few_batches(cells: Cells, both: tuple[int, int], paired: NDArray[np.bool_]) -> str | None:
     """`indicative: 6 values`: a median of few, however many calls they cover."""
     batch = cells.batch[list(both)][:, paired]
+    if not (batch > 1).any():
+        return None
     values = np.where(batch > 1, cells.iterations[list(both)][:, paired] / batch, np.inf)
     least = float(np.nanmin(values, initial=np.inf))
     if least >= ENOUGH_VALUES:
@@ -88,5 +90,5 @@ def _few_batches(cells: Cells, both: tuple[int, int], paired: NDArray[np.bool_])
 
 def _machines(cells: Cells, candidate: int, paired: NDArray[np.bool_]) -> str | None:
     """Pairs are made on one machine; of several kinds their ratios stand side by side."""
-    number = len(np.unique(cells.machine[candidate, paired]))
+    number = len(set(cells.machine[candidate, paired].tolist()))
     return f"from {number} kinds of machine, paired within each" if number > 1 else None

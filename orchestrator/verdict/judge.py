@@ -75,10 +75,9 @@ def notes(cells: Cells, pairing: Pairing, paired: NDArray[np.bool_], unit: str) 
     """What a reader must know beside the numbers; `paired` marks the rounds that gave a pair."""
     both = [pairing.candidate, pairing.reference]
     found = [_dropped(cells, both, paired, unit)]
-    if paired.any():
-        least = np.nanmin(cells.iterations[both][:, paired], initial=np.inf)
-        if least < ENOUGH_ITERATIONS:
-            found.append(f"{INDICATIVE}{phrases.count(int(least), 'iteration')}")
+    iterations = cells.iterations[both][:, paired]
+    if (iterations < ENOUGH_ITERATIONS).any():
+        found.append(f"{INDICATIVE}{phrases.count(int(np.nanmin(iterations)), 'iteration')}")
     if pairing.knob in OF_WORK:
         found.append(f"{OTHER_WORK}: {pairing.knob}")
     candidate, reference = (cells.python[cell] for cell in both)

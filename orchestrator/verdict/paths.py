@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -25,26 +26,26 @@ class Ways:
 
     def __init__(self, cells: Cells) -> None:
         self._cells = cells
-        self._known: dict[tuple[str, int, bytes], str] = {}
+        self._known: dict[tuple[int, bytes], tuple[str, ...]] = {}
 
-    def of(self, aspect: str, cell: int, paired: NDArray[np.bool_]) -> str:
-        """All the ways in the rounds that gave a pair; of numbers their median."""
-        which = aspect, cell, paired.tobytes()
+    def of(self, cell: int, paired: NDArray[np.bool_]) -> tuple[str, ...]:
+        """All the ways in the rounds that gave a pair, as PATHS; of numbers their median."""
+        which = cell, paired.tobytes()
         found = self._known.get(which)
         if found is None:
-            found = self._known[which] = _way(self._cells.paths[aspect][cell, paired])
+            every = (self._cells.paths[aspect][cell, paired] for aspect in PATHS)
+            found = self._known[which] = tuple(_way(tuple(values.tolist())) for values in every)
         return found
 
 
 def differing(ways: Ways, pair: Pairing, paired: NDArray[np.bool_]) -> dict[str, tuple[str, str]]:
     """Each aspect in which the two cells went different ways; what was not observed is no way."""
-    found = {}
-    for aspect in PATHS:
-        one = ways.of(aspect, pair.candidate, paired)
-        other = ways.of(aspect, pair.reference, paired)
-        if one and other and one != other:
-            found[aspect] = (one, other)
-    return found
+    both = zip(ways.of(pair.candidate, paired), ways.of(pair.reference, paired), strict=True)
+    return {
+        aspect: (one, other)
+        for aspect, (one, other) in zip(PATHS, both, strict=True)
+        if one and other and one != other
+    }
 
 
 def notes(cells: Cells, pair: Pairing, differing: Mapping[str, tuple[str, str]]) -> Iterator[str]:
@@ -58,7 +59,8 @@ def notes(cells: Cells, pair: Pairing, differing: Mapping[str, tuple[str, str]])
             yield f"{PATHS[aspect]} {' / '.join(differing[aspect])}"
 
 
-def _way(values: NDArray[np.object_]) -> str:
+@lru_cache(maxsize=1024)
+def _way(values: tuple[object, ...]) -> str:
     """All the ways that the processes of a cell went; of numbers their median."""
     seen = [value for value in values if value is not None]
     words = sorted({value for value in seen if isinstance(value, str)})
