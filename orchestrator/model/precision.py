@@ -26,5 +26,6 @@ class Precision(msgspec.Struct, frozen=True, kw_only=True):
     asked: float
     reached: bool
     widest: float | None  # None: no comparison has two pairs
-    rounds: int | None = None  # how many it would take in all, about; None: it was reached
+    rounds: int | None = None  # how many it would take in all, about; None: none would help
     seconds: float | None = None  # of measuring, for those that are still to come
+    lost: int = 0  # comparisons wider than asked whose last rounds gave no pair: none would help

@@ -14,6 +14,7 @@ from orchestrator.precision import widths
 
 if TYPE_CHECKING:
     from orchestrator.model.plan import Goal, Plan
+    from orchestrator.paired.intervals import Floats
     from orchestrator.precision.measured import Measured
 
 PILOT: Final = 3  # rounds, from which noise and times are known
@@ -54,7 +55,9 @@ def decide(found: Measured, plan: Plan, goal: Goal) -> Decision:
     if not found.cases:
         return Decision(cases=(), reason="no comparison has pairs that more rounds would add to")
     if not cases:
-        return Decision(cases=(), reason="every interval is as narrow as was asked for")
+        lost = goal.precision is not None and _wide(found.lost, goal.precision)
+        which = "that more rounds would narrow " if lost else ""
+        return Decision(cases=(), reason=f"every interval {which}is as narrow as was asked for")
     if goal.budget_s is not None and found.spent_s + found.seconds(cases) > goal.budget_s:
         return Decision(cases=(), reason="another round does not fit into the budget")
     if plan.rounds >= most(goal):
@@ -87,23 +90,32 @@ def forecast(found: Measured, plan: Plan, goal: Goal) -> Forecast | None:
 
 
 def reached(found: Measured, plan: Plan, asked: float) -> Precision:
-    """Whether a run became as precise as was asked, and what it would take."""
-    half = widths.half_widths(found.log_ratios)
+    """Whether a run became as precise as was asked, and what it would take.
+
+    Every interval counts, also those that no round would narrow any more.
+    """
+    half = widths.half_widths(np.concatenate((found.log_ratios, found.lost)))
     known = half[np.isfinite(half)]
     widest = float(np.expm1(known.max())) if len(known) else None
-    if len(half) and not widths.asking(found.log_ratios, precision=asked).any():
-        return Precision(asked=asked, reached=True, widest=widest)
-    spread = widths.spread(found.log_ratios)
+    lost = _wide(found.lost, asked)
+    asking = bool(widths.asking(found.log_ratios, precision=asked).any())
+    spread = widths.spread(found.log_ratios) if asking else None
     rounds = None
     if spread is not None:
         rounds = max(plan.rounds + 1, widths.rounds_for(spread, asked))
     return Precision(
         asked=asked,
-        reached=False,
+        reached=widest is not None and not asking and not lost,
         widest=widest,
         rounds=rounds,
         seconds=None if rounds is None else (rounds - plan.rounds) * found.seconds(found.compared),
+        lost=lost,
     )
+
+
+def _wide(log_ratios: Floats, asked: float) -> int:
+    """How many intervals reach further than that."""
+    return int((widths.half_widths(log_ratios) > np.log1p(asked)).sum())
 
 
 def _why(found: Measured, goal: Goal, asking: int) -> str:

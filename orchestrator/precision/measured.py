@@ -28,6 +28,7 @@ class Measured:
 
     log_ratios: Floats  # (contrasts, rounds), NaN where there is no pair
     cases: tuple[frozenset[str], ...]  # of each contrast: one, or the two that it is between
+    lost: Floats  # as `log_ratios`, of those that came to give no more pairs
     block_s: Mapping[str, float]  # by case, the mean; what had to be done again is in it
     spent_s: float  # of measuring
 
@@ -44,7 +45,8 @@ class Measured:
 def measured(frame: pd.DataFrame, cells: Cells, contrasts: Sequence[tuple[int, int]]) -> Measured:
     """Read off a merged table. `contrasts`: candidate and reference, as places in `cells`.
 
-    One whose cells are unsupported, or fail every time, is left out.
+    One whose cells are unsupported, or fail every time, is left out; one that has pairs, but none
+    in its last rounds, is lost.
     """
     places = np.array(contrasts, dtype=np.intp).reshape(-1, 2)
     candidates, references = places[:, 0], places[:, 1]
@@ -56,6 +58,7 @@ def measured(frame: pd.DataFrame, cells: Cells, contrasts: Sequence[tuple[int, i
     whole, rounds = took.groupby(frame["case"]).sum(), frame.groupby("case")["round"].nunique()
     return Measured(
         log_ratios=ratios[alive],
+        lost=ratios[~alive & paired.any(axis=1)],
         cases=tuple(
             frozenset((cells.cases[candidate], cells.cases[reference]))
             for candidate, reference in places[alive]

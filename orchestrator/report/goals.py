@@ -95,7 +95,14 @@ def reached(found: Precision) -> str:
             f"; that takes about {count(found.rounds, 'round')}, "
             f"{words.roughly(found.seconds)} more"
         )
-    return f"The precision of {asked} was not reached: {widest}{takes}."
+    lost = ""
+    if found.lost:
+        lost = (
+            f"; {count(found.lost, 'comparison')} wider than that gave no pair in the last rounds, "
+            "and more would hardly narrow "
+            f"{'it' if found.lost == 1 else 'them'}"
+        )
+    return f"The precision of {asked} was not reached: {widest}{takes}{lost}."
 
 
 def _fit(rounds: int) -> str:

@@ -14,6 +14,7 @@ from orchestrator import precision
 from orchestrator.model.plan import ALPHA_BY_WIDTH, Goal, Plan
 from orchestrator.paired import intervals
 from orchestrator.precision import Measured
+from orchestrator.report import goals
 from tests import factories
 
 CASES = [factories.case(data=name) for name in ("one", "two")]
@@ -33,12 +34,15 @@ def plan(goal: Goal, rounds: int) -> Plan:
     return factories.plan(forms=[("tf.keras", "graph")], cases=CASES, rounds=rounds, goal=goal)
 
 
-def found(*spreads: float, rounds: int, block_s: float = 10.0) -> Measured:
-    """One contrast in each case, scattered by so much."""
+def found(
+    *spreads: float, rounds: int, block_s: float = 10.0, lost: tuple[float, ...] = ()
+) -> Measured:
+    """One contrast in each case, scattered by so much, and others that give no more pairs."""
     blocks = len(spreads) * rounds
     return Measured(
         log_ratios=np.outer(spreads, noise(1, 1, rounds)),
         cases=tuple(frozenset({case.name}) for case, _ in zip(CASES, spreads, strict=False)),
+        lost=np.outer(lost, noise(1, 1, rounds)),
         block_s={case.name: block_s for case in CASES},
         spent_s=blocks * block_s,
     )
@@ -200,3 +204,24 @@ def test_a_precision_that_was_not_reached_says_what_it_takes() -> None:
     assert told.seconds == (told.rounds - 12) * 20
     narrow = precision.reached(found(0.001, 0.001, rounds=12), plan(goal, 12), 0.02)
     assert (True, None, None) == (narrow.reached, narrow.rounds, narrow.seconds)
+
+
+def test_an_interval_that_no_round_narrows_counts() -> None:
+    """A comparison that came to fail keeps no run going, and stands in its report all the same."""
+    goal, told = Goal(precision=0.02), found(0.001, 0.001, rounds=12, lost=(0.001, 0.08))
+    decision = precision.decide(told, plan(goal, 12), goal)
+    assert () == decision.cases
+    assert decision.reason.startswith("every interval that more rounds would narrow is as narrow")
+    wide = precision.reached(told, plan(goal, 12), 0.02)
+    assert (False, None, 1) == (wide.reached, wide.rounds, wide.lost)
+    assert wide.widest is not None
+    assert wide.widest > 0.02
+    said = goals.reached(wide)
+    assert said.startswith("The precision of 2% was not reached: the widest interval reaches ")
+    assert said.endswith(
+        "; 1 comparison wider than that gave no pair in the last rounds, "
+        "and more would hardly narrow it."
+    )
+    narrow = precision.reached(found(rounds=12, lost=(0.001,)), plan(goal, 12), 0.02)
+    assert (True, 0) == (narrow.reached, narrow.lost)
+    assert "was reached" in goals.reached(narrow)
