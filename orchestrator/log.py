@@ -86,7 +86,9 @@ def progress(title: str, total: int) -> Iterator[Growing]:
         with _bar(title, total) as bar:
             yield bar
     else:
-        yield _Lines(title, total)
+        lines = _Lines(title, total)
+        yield lines
+        lines.end()
 
 
 class _Lines:
@@ -96,6 +98,7 @@ class _Lines:
         self._done = 0
         self._began = time.monotonic()
         self._said = self._began - QUIET_S  # the first line at once
+        self._last = ""
 
     def start(self, text: str) -> None:
         now = time.monotonic()
@@ -110,11 +113,15 @@ class _Lines:
 
     def advance(self, text: str) -> None:
         self._done += 1
-        if self._done == self._total:
-            talk(f"{self._title}: {self._done} of {self._total} done; last {text}")
+        self._last = text
 
     def extend(self, more: int) -> None:
         self._total += more
+
+    def end(self) -> None:
+        """Only now is it known that no more is to be done."""
+        if self._done:
+            talk(f"{self._title}: {self._done} of {self._total} done; last {self._last}")
 
 
 @contextmanager

@@ -32,13 +32,12 @@ def test_a_line_now_and_then_and_one_at_the_end(capsys: pytest.CaptureFixture[st
 
 
 def test_work_may_become_more(capsys: pytest.CaptureFixture[str]) -> None:
-    """A round that is added is counted from then on."""
+    """A round that is added is counted from then on; the last line comes when all is done."""
     with log.progress("racing", 1) as progress:
         progress.advance("a: ok")
         progress.extend(2)
         progress.advance("b: ok")
         progress.advance("c: ok")
     assert capsys.readouterr().err.splitlines() == [
-        "racing: 1 of 1 done; last a: ok",
         "racing: 3 of 3 done; last c: ok",
     ]

@@ -38,11 +38,13 @@ class Fake:
         spreads: Mapping[str, float],
         *,
         failing: str = "",
+        fails_after: int = 0,
         stop_after: float = math.inf,
     ) -> None:
         self.folder = folder
         self.spreads = spreads
         self.failing = failing
+        self.fails_after = fails_after
         self.stop_after = stop_after
         self.done = 0
 
@@ -51,13 +53,14 @@ class Fake:
         if self.done >= self.stop_after:
             raise KeyboardInterrupt
         self.done += 1
+        fails = job.case == self.failing and job.round > self.fails_after
         noise = random.Random(job.key).gauss(0, self.spreads[job.case])  # noqa: S311
         return factories.record(
             self.folder.plan(),
             job,
             attempt=attempt,
             values=[0.01 * math.exp(noise)] * 3,
-            outcome="timed_out" if job.case == self.failing else "ok",
+            outcome="timed_out" if fails else "ok",
         )
 
 
@@ -146,6 +149,16 @@ def test_what_always_fails_gets_no_more_rounds(folder: RunFolder) -> None:
     failed = [record for record in folder.records() if record.outcome == "timed_out"]
     assert {NOISY} == {record.case.name for record in failed}
     assert (10, 3) == (count(found, QUIET), count(found, NOISY))
+
+
+def test_what_came_to_fail_is_not_precise(folder: RunFolder) -> None:
+    """It gets no more rounds either, but its interval stands in the report, as wide as it is."""
+    race(folder, Fake(folder, {QUIET: 0.002, NOISY: 0.08}, failing=NOISY, fails_after=4))
+    told = reading.compare([folder.path])
+    assert told.findings.precision is not None
+    assert (False, 1) == (told.findings.precision.reached, told.findings.precision.lost)
+    words = " ".join(told.text.split())
+    assert "1 comparison wider than that gave no pair in the last rounds" in words
 
 
 def test_a_number_of_rounds_is_left_alone(tmp_path: Path) -> None:
@@ -272,6 +285,17 @@ def test_a_command_says_whether_it_was_precise_enough(
     assert "The precision of 1% was not reached: the widest interval reaches " in told
     assert "that takes about " in told
     assert '"reached":false' in (folder.path / "summary.json").read_text().replace(" ", "")
+
+
+def test_a_resumed_run_has_as_many_rounds_as_its_goal_takes(folder: RunFolder) -> None:
+    """Not as many as are planned so far; as long as nothing is measured, nobody knows."""
+    assert None is rounds.expected(folder.plan(), {})
+    assert 3 == rounds.expected(plan(None), {})
+    with pytest.raises(KeyboardInterrupt):
+        race(folder, Fake(folder, {QUIET: 0.002, NOISY: 0.1}, stop_after=12))
+    found = rounds.expected(folder.plan(), attempts.by_key(folder.records()))
+    assert found is not None
+    assert 10 <= found <= 100
 
 
 def test_a_resumed_run_says_what_it_has_and_lacks() -> None:
