@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
-from itertools import product
+from itertools import islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -24,7 +24,7 @@ import numpy as np
 
 from orchestrator.model import codec
 from orchestrator.model.cell import Arm, Case
-from orchestrator.model.names import Input, Mode
+from orchestrator.model.names import Input, Method, Mode
 from orchestrator.model.plan import PLAN_SCHEMA, Block, Job, Limits, Plan, PlannedEnvironment
 from orchestrator.pipeline import reading
 from orchestrator.store import RunFolder
@@ -40,13 +40,16 @@ ROUNDS: Final = 10
 REPEATS: Final = 5
 PACKAGES: Final = 60
 MODES: Final[tuple[Mode, ...]] = ("graph", "eager")
-METHODS: Final = ("train_on_batch", "fit", "evaluate", "predict", "call")
+METHODS: Final[tuple[Method, ...]] = ("train_on_batch", "fit", "evaluate", "predict", "call")
 FAILING: Final = 0.01  # of the jobs
+TORN: Final = 0.05  # of the processes, whose losses do not repeat
+SPIKES: Final = 0.01  # of the iterations
+WARMING: Final = 0.1  # of the processes
 DIGEST: Final = "c0ffee" * 10 + "0000"
 
 
 def make_run(results: Path, records: int, *, seed: int = 7) -> Path:
-    """A measured run of about so many records: 10 environments in 2 modes, 10 rounds, many cases."""
+    """A measured run of about so many records: 10 environments, 2 modes, 10 rounds, many cases."""
     plan = _plan(records)
     folder = RunFolder.create(results, plan)
     rng = np.random.default_rng(seed)
@@ -82,22 +85,6 @@ def measure(records: int = RECORDS, *, repeats: int = REPEATS) -> dict[str, Any]
         }
 
 
-def rows(found: dict[str, Any]) -> list[tuple[str, str]]:
-    """What `measure` found, a line each for docs/performance.md: what, and how much."""
-    return [
-        (
-            f"merge + verdict + Markdown of {found['records']:,} records "
-            f"({found['bytes'] / 1e6:.0f} MB), against reading and parsing their bytes",
-            f"{found['read_s'] / found['parse_s']:.2f} x",
-        ),
-        (
-            "the same of an unchanged run folder, against the first time",
-            f"{found['read_s'] / found['cached_s']:.1f} x faster",
-        ),
-        ("the most memory that it takes", f"{found['peak_bytes'] / 2**20:.0f} MiB"),
-    ]
-
-
 def _parse(files: list[Path]) -> None:
     for path in files:
         msgspec.json.decode(path.read_bytes())
@@ -107,7 +94,7 @@ def _report(folder: Path) -> str:
     return reading.compare((folder,)).markdown
 
 
-def _cpu_s(work: Callable[[], None]) -> float:
+def _cpu_s(work: Callable[[], object]) -> float:
     gc.collect()
     start = time.process_time()
     work()
@@ -170,7 +157,7 @@ def _cases(number: int) -> tuple[Case, ...]:
             iterations=VALUES,
             warmup=10,
         )
-        for _, (knobs, (model, data), name, method) in zip(range(number), grid)
+        for knobs, (model, data), name, method in islice(grid, number)
     )
 
 
@@ -205,7 +192,7 @@ def _record(plan: Plan, job: Job, place: int, rng: np.random.Generator) -> dict[
         "failure": failure if failed else None,
         "start": {"wall": 1.7e9 + start, "monotonic": 1000 + start},
         "end": {"wall": 1.7e9 + start + 3, "monotonic": 1000 + start + 3},
-        "result": None if failed else _result(plan, job, rng),
+        "result": None if failed else _result(job, rng),
         "exit_code": 0,
         "last_phase": "outputs",
         "host": {
@@ -229,12 +216,12 @@ def _record(plan: Plan, job: Job, place: int, rng: np.random.Generator) -> dict[
     }
 
 
-def _result(plan: Plan, job: Job, rng: np.random.Generator) -> dict[str, Any]:
+def _result(job: Job, rng: np.random.Generator) -> dict[str, Any]:
     number = int(job.arm.environment[3:])
     seconds = _seconds(0.002 * (1.03**number), rng)
     # Processes of one cell have the same losses, but one in twenty: not every operation repeats.
     losses = np.exp(-np.arange(VALUES + 10) / 80) * (1 + 0.001 * number)
-    losses[50:] *= 1 + 1e-6 * (rng.random() < 0.05)
+    losses[50:] *= 1 + 1e-6 * (rng.random() < TORN)
     rss = 300_000_000 + rng.integers(0, 2, size=20).cumsum() * 4096
     return {
         "schema": "stackrace.result/1",
@@ -287,8 +274,8 @@ def _seconds(typical: float, rng: np.random.Generator) -> NDArray[np.float64]:
     """One process: its own level, noise that depends on itself, spikes, a warm-up in a few."""
     noise = 0.03 * rng.normal(size=VALUES + 10)
     noise[1:] += 0.3 * noise[:-1]
-    noise += np.where(rng.random(len(noise)) < 0.01, np.log(1.4), 0.0)
-    if rng.random() < 0.1:
+    noise += np.where(rng.random(len(noise)) < SPIKES, np.log(1.4), 0.0)
+    if rng.random() < WARMING:
         noise[: rng.integers(5, 40)] += 0.2
     found: NDArray[np.float64] = typical * np.exp(0.02 * rng.normal() + noise)
     return found

@@ -24,11 +24,25 @@ HALVES: Final = frozenset({"mixed_float16", "mixed_bfloat16", "float16", "bfloat
 SCOPES: Final[dict[Scope, str]] = {"version": "environment", "mode": "mode", "api": "api"}
 _PARTS: Final = ("environment", "api", "mode", "workload")
 _AT_ONCE: Final = 1_000  # groups of histories
-_COLUMNS: Final = [
-    *("arm", "case", "knobs", *_PARTS),
-    *("run_id", "round", "losses", "warmup_s", "timing_source", "timing_batch"),
-    "iterations_done",
-]
+
+
+class _Row(NamedTuple):
+    """What is read of one process, by the names of the columns."""
+
+    arm: str
+    case: str
+    knobs: str
+    environment: str
+    api: str
+    mode: str
+    workload: str | None
+    run_id: str
+    round: int
+    losses: NDArray[np.float64]
+    warmup_s: NDArray[np.float64]
+    timing_source: str | None
+    timing_batch: int
+    iterations_done: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +80,8 @@ class _Cell:
     histories: dict[tuple[str, int], _History]
 
 
-class _Asked(NamedTuple):
+@dataclass(frozen=True)
+class _Asked:
     """What is compared with what; `groups`: histories that belong together, compared as one."""
 
     scope: Scope
@@ -113,10 +128,10 @@ def of(frame: pd.DataFrame) -> Agreements:
 
 
 def _cells(frame: pd.DataFrame) -> Iterator[_Cell]:
-    counting = frame.loc[frame["counts"].to_numpy(dtype=bool), _COLUMNS]
+    counting = frame.loc[frame["counts"].to_numpy(dtype=bool), list(_Row._fields)]
     counting = counting.assign(timing_batch=counting["timing_batch"].fillna(1)).astype(object)
     found: dict[tuple[str, str], _Cell] = {}
-    for row in counting.itertuples(index=False):
+    for row in map(_Row._make, counting.itertuples(index=False, name=None)):
         cell = found.get((row.arm, row.case))
         if cell is None:
             half = split_knobs(row.knobs).get("precision") in HALVES
@@ -260,9 +275,8 @@ def _apart(
 
 def _firsts(where: NDArray[np.bool_], span: _Span) -> list[int | None]:
     """(groups,): the first iteration at which it holds, counted from 1."""
+    firsts, found = where.argmax(axis=1), np.asarray(where.any(axis=1))
     return [
-        span.start + (place + 1) * span.every if some else None
-        for place, some in zip(
-            where.argmax(axis=1).tolist(), where.any(axis=1).tolist(), strict=True
-        )
+        span.start + (int(place) + 1) * span.every if some else None
+        for place, some in zip(firsts, found, strict=True)
     ]

@@ -41,7 +41,7 @@ def _told(item: Difference) -> str:
     return f"{item.field} is {', but '.join(values)}"
 
 
-def check_copies(runs: Sequence[tuple[Plan, Sequence[Record]]], places: Sequence[str]) -> None:
+def check_copies(runs: Sequence[Run], places: Sequence[str]) -> None:
     """Copies of a run agree on every record that both have; InputError names two that do not."""
     known: dict[str, tuple[str, Plan]] = {}
     for run, place in zip(runs, places, strict=True):

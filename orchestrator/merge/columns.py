@@ -26,11 +26,15 @@ LISTS: Final = frozenset({"outputs_before"})
 DTYPES = {NUMBER: "float64", COUNT: "Int64", FLAG: "bool"}
 
 
+def _nothing(_: Row) -> None:
+    """What is read off a row where all is read off its cell."""
+
+
 class Column(NamedTuple):
     """The type of a column, and how it is read: off a row, or once off a cell for all its rows."""
 
     kind: pa.DataType
-    read: Callable[[Row], object] | None = None
+    read: Callable[[Row], object] = _nothing
     of_cell: Callable[[Cell], object] | None = None
 
 

@@ -64,9 +64,12 @@ def find(every: Sequence[Sequence[float]]) -> list[Spikes | None]:
             zip(*(each.tolist() for each in columns), strict=True),
             strict=True,
         ):
-            *percentiles, spikes, share, size = numbers
+            p50_s, p95_s, p99_s, largest_s, spikes, share, size = numbers
             found[place] = Spikes(
-                *percentiles,
+                p50_s,
+                p95_s,
+                p99_s,
+                largest_s,
                 spikes=spikes,
                 share=share,
                 size=size if spikes else None,

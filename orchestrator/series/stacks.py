@@ -15,7 +15,7 @@ _AT_ONCE: Final = 5_000
 
 
 def by_length(
-    every: Sequence[Sequence[float]], *, enough: int
+    every: Sequence[Sequence[float] | NDArray[np.float64]], *, enough: int
 ) -> Iterator[tuple[NDArray[np.intp], NDArray[np.float64]]]:
     """Places in `every`, and their values as (series, iterations); those that are too short never.
 

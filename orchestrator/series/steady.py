@@ -42,7 +42,7 @@ class Steady(NamedTuple):
     start: int
 
 
-def find(every: Sequence[Sequence[float]]) -> list[Steady]:
+def find(every: Sequence[Sequence[float] | NDArray[np.float64]]) -> list[Steady]:
     """For each process the start of its steady state; `every`: seconds, warm-up first."""
     found = [Steady("too short", -1)] * len(every)
     for places, seconds in by_length(every, enough=ENOUGH):

@@ -60,7 +60,7 @@ def notes(cells: Cells, pair: Pairing, differing: Mapping[str, tuple[str, str]])
 
 
 @lru_cache(maxsize=1024)
-def _way(values: tuple[object, ...]) -> str:
+def _way(values: tuple[str | int | None, ...]) -> str:
     """All the ways that the processes of a cell went; of numbers their median."""
     seen = [value for value in values if value is not None]
     words = sorted({value for value in seen if isinstance(value, str)})

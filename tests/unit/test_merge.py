@@ -227,7 +227,9 @@ def test_one_name_means_one_shape_in_all_runs() -> None:
     """A case whose data was changed between two runs is refused."""
     one = small("run1")
     other = small("run2", cases=[factories.case(batch_shape=(16, 140, 30))])
-    with pytest.raises(UsageError, match="batch_shape of small-small/numpy/train_on_batch is 32, 140, 30"):
+    with pytest.raises(
+        UsageError, match="batch_shape of small-small/numpy/train_on_batch is 32, 140, 30"
+    ):
         merge([(one, []), (other, [])])
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from orchestrator.errors import InputError
-from orchestrator.merge import merge
+from orchestrator.merge import merge, save
 from orchestrator.model import codec
 from orchestrator.model.plan import ROUNDS_SCHEMA, AddedRounds
 from orchestrator.pipeline import recorded
@@ -77,7 +77,7 @@ def test_it_is_read_again_from_what_was_kept(folder: RunFolder) -> None:
     frame = read(folder)
     (name,) = kept(folder)
     frame.loc[0, "reason"] = "kept"
-    recorded.save(frame, folder.path / recorded.CACHE / name / "table.parquet")
+    save(frame, folder.path / recorded.CACHE / name / "table.parquet")
     assert "kept" == read(folder)["reason"][0]
 
 
