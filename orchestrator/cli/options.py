@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, ParamSpec, get_args
+from typing import TYPE_CHECKING, Literal, ParamSpec, get_args
 
 import click
 
@@ -29,17 +29,18 @@ class Fraction(click.ParamType[float]):
 
     name = "fraction"
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: Literal["threshold", "precision"]) -> None:
         self.what = what
 
     def convert(
         self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """The fraction; a usage failure says how to write one."""
-        from orchestrator.config import parse_threshold
+        from orchestrator.config import parse_precision, parse_threshold
 
+        parse = parse_precision if self.what == "precision" else parse_threshold
         try:
-            return parse_threshold(str(value), self.what)
+            return parse(str(value))
         except UsageError as error:
             return self.fail(f"{error.what} {error.fix}", param, ctx)
 

@@ -13,7 +13,7 @@ from orchestrator.config import packages, values
 from orchestrator.config.file import FILE, read
 from orchestrator.config.flags import Flags
 from orchestrator.config.sources import Source, sources
-from orchestrator.config.values import first, parse_duration, parse_threshold
+from orchestrator.config.values import first, parse_duration, parse_precision, parse_threshold
 from orchestrator.errors import UsageError
 from orchestrator.model.container import ContainerOptions
 from orchestrator.model.plan import Goal, Limits
@@ -32,6 +32,7 @@ __all__ = [
     "cache_folder",
     "load",
     "parse_duration",
+    "parse_precision",
     "parse_threshold",
 ]
 

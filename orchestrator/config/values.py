@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 255  # bytes, on every file system that Linux has
 LONGEST_S = 7 * 24 * 3600.0
+SHORTEST_BUDGET_S = 1.0
+FINEST_PRECISION = 1e-4
 
 T = TypeVar("T")
 
@@ -43,9 +46,25 @@ def parse_duration(text: str, what: str = "budget") -> float:
     seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
     if not text.strip() or found is None:
         raise UsageError(f"{text!r} is not a {what}.", fix="Write it as 90s, 30m, 2h or 1h30m.")
-    if not 0 < seconds <= LONGEST_S:
-        raise UsageError(f"A {what} of {text} makes no sense: more than nothing, at most a week.")
+    if not SHORTEST_BUDGET_S <= seconds <= LONGEST_S:
+        raise UsageError(
+            f"A {what} of {text} makes no sense: it must lie between a second and a week.",
+            why="One process takes longer, and a verdict takes several of each arm.",
+            fix="Write it as 90s, 30m, 2h or 1h30m.",
+        )
     return seconds
+
+
+def parse_precision(text: str) -> float:
+    """`2%` or `0.02` as a fraction, of at least a hundredth of a percent."""
+    value = parse_threshold(text, "precision")
+    if value < FINEST_PRECISION:
+        raise UsageError(
+            f"A precision of {text} makes no sense: it must be 0.01% at least.",
+            why="No machine is so steady, however many rounds there are.",
+            fix="2% is written as 2% or 0.02.",
+        )
+    return value
 
 
 def parse_devices(text: str) -> tuple[Device, ...]:
@@ -72,20 +91,34 @@ def parse_size(text: str, what: str) -> int:
 
 
 def parse_cores(text: str, what: str) -> tuple[int, ...]:
-    """Cores, written as Docker and taskset write them: `0-3,8`; in order, each once."""
+    """Cores, written as Docker and taskset write them: `0-3,8`; in order.
+
+    UsageError for one that is named twice: another was meant.
+    """
     ranges: list[list[int]] = []
     if re.fullmatch(r"\d{1,4}(-\d{1,4})?(,\d{1,4}(-\d{1,4})?)*", text) is not None:
         ranges = [[int(number) for number in part.split("-")] for part in text.split(",")]
     if not ranges or any(ends[0] > ends[-1] for ends in ranges):
         raise UsageError(f"{what} {text!r} is not a CPU set.", fix="Write it as 0-3 or 0,2,4.")
-    return tuple(sorted({core for ends in ranges for core in range(ends[0], ends[-1] + 1)}))
+    cores = Counter(core for ends in ranges for core in range(ends[0], ends[-1] + 1))
+    core, times = max(cores.items(), key=lambda item: item[1])
+    if times > 1:
+        raise UsageError(
+            f"{what} {text!r} names core {core} more than once.",
+            why="A core counts once; perhaps another one was meant.",
+            fix="Name each once, such as 0-3 or 0,2,4.",
+        )
+    return tuple(sorted(cores))
 
 
 def waiting(value: float | None) -> float:
     """Seconds to wait for a GPU, none unless said."""
     seconds = 0.0 if value is None else float(value)
     if not (math.isfinite(seconds) and 0 <= seconds <= LONGEST_S):
-        raise UsageError(f"wait-lock must be a number of seconds, at most a week, not {value}.")
+        raise UsageError(
+            f"wait-lock must be a number of seconds, at most a week, not {value}.",
+            fix="600 waits ten minutes, 0 not at all.",
+        )
     return seconds
 
 
@@ -96,7 +129,7 @@ def threshold(value: str | float | None, file: Path) -> float | None:
     try:
         return parse_threshold(str(value))
     except UsageError as error:
-        raise UsageError(f"{file}: {error.what}", fix=error.fix) from error
+        raise UsageError(f"{file}: {error.what}", why=error.why, fix=error.fix) from error
 
 
 def goal(flags: Flags, table: RunTable, file: Path) -> Goal | None:
@@ -120,12 +153,10 @@ def goal(flags: Flags, table: RunTable, file: Path) -> Goal | None:
     try:
         return Goal(
             budget_s=None if table.budget is None else parse_duration(table.budget),
-            precision=None
-            if table.precision is None
-            else parse_threshold(str(table.precision), "precision"),
+            precision=None if table.precision is None else parse_precision(str(table.precision)),
         )
     except UsageError as error:
-        raise UsageError(f"{file}: {error.what}", fix=error.fix) from error
+        raise UsageError(f"{file}: {error.what}", why=error.why, fix=error.fix) from error
 
 
 def folder(text: str | Path, what: str) -> Path:
@@ -171,7 +202,8 @@ def seconds(value: float | None, default: float, what: str) -> float:
     found = default if value is None else float(value)
     if not (math.isfinite(found) and 0 < found <= LONGEST_S):
         raise UsageError(
-            f"{what}-seconds must be a positive number of seconds, at most a week, not {value}."
+            f"{what}-seconds must be a positive number of seconds, at most a week, not {value}.",
+            fix=f"Leave it out for {default:g}.",
         )
     return found
 

@@ -321,11 +321,32 @@ def test_durations_are_written_with_their_units(text: str, seconds: float) -> No
     assert seconds == values.parse_duration(text)
 
 
-@pytest.mark.parametrize("text", ["", " ", "90", "s", "30m1h", "-5m", "0s", "1e3s", "8d", "200h"])
+@pytest.mark.parametrize(
+    "text", ["", " ", "90", "s", "30m1h", "-5m", "0s", "0.5s", "1e3s", "8d", "200h"]
+)
 def test_other_durations_are_refused(text: str) -> None:
     """Without a unit nobody knows whether it means seconds or minutes."""
-    with pytest.raises(UsageError, match="budget"):
+    with pytest.raises(UsageError, match="budget") as raised:
         values.parse_duration(text)
+    assert "Write it as 90s, 30m, 2h or 1h30m." == raised.value.fix
+
+
+def test_precisions_that_no_machine_has_are_refused() -> None:
+    """Written like a threshold; nothing below a hundredth of a percent."""
+    assert 0.0001 == values.parse_precision("0.01%")
+    for text in ("0.009%", "0.00001", "0", "2"):
+        with pytest.raises(UsageError, match=r"precision of .* makes no sense") as raised:
+            values.parse_precision(text)
+        assert raised.value.fix
+
+
+def test_cores_are_named_once() -> None:
+    """Who names one twice meant another."""
+    assert (0, 1, 2, 8) == values.parse_cores("8,0-2", "pin")
+    for text in ("0,0", "0-3,2", "1-2,2-3"):
+        with pytest.raises(UsageError, match="more than once") as raised:
+            values.parse_cores(text, "pin")
+        assert "Name each once" in raised.value.fix
 
 
 @pytest.mark.parametrize(
