@@ -82,18 +82,23 @@ def of(frame: pd.DataFrame, plan: Plan, *, control: float | None = None) -> Nois
     )
 
 
-def shown(noise: Noise, rounds: int, *, threshold: float) -> float:
-    """The smallest ratio - 1 that a run of so many rounds on this machine shows."""
-    return _detectable(noise.spread, rounds, threshold)
+def shown(noise: Noise, rounds: int, *, threshold: float, alpha: float = ALPHA) -> float | None:
+    """The smallest ratio - 1 that a run of so many rounds on this machine shows.
+
+    None where they are too few for a verdict: these show no difference, however large.
+    """
+    if rounds < ENOUGH_BLOCKS:
+        return None
+    return _detectable(noise.spread, rounds, threshold, alpha=alpha)
 
 
-def rounds_for(noise: Noise, effect: float) -> int | None:
+def rounds_for(noise: Noise, effect: float, *, alpha: float = ALPHA) -> int | None:
     """The rounds in which a difference of `effect` (0.02: 2%) is told from none in four of five.
 
     At least as many as a verdict needs; None when it would take more than anybody waits for.
     """
     rounds = np.arange(ENOUGH_BLOCKS, MOST_ROUNDS + 1)
-    each = intervals.detectable(noise.spread / np.sqrt(rounds), rounds, threshold=0.0, alpha=ALPHA)
+    each = intervals.detectable(noise.spread / np.sqrt(rounds), rounds, threshold=0.0, alpha=alpha)
     enough = np.flatnonzero(each <= effect)
     return int(rounds[enough[0]]) if len(enough) else None
 
@@ -162,7 +167,7 @@ def _processes(found: Cells) -> float | None:
     return float(np.median(np.nanstd(logs, axis=1, ddof=1))) if len(logs) else None
 
 
-def _detectable(spread: float, rounds: int, threshold: float) -> float:
+def _detectable(spread: float, rounds: int, threshold: float, *, alpha: float = ALPHA) -> float:
     pairs = np.array([rounds])
-    found = intervals.detectable(spread / np.sqrt(pairs), pairs, threshold=threshold, alpha=ALPHA)
+    found = intervals.detectable(spread / np.sqrt(pairs), pairs, threshold=threshold, alpha=alpha)
     return float(found[0])

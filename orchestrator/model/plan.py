@@ -98,6 +98,11 @@ class Goal(msgspec.Struct, frozen=True, kw_only=True):
     precision: float | None = None  # half-width of every interval, as a fraction: 0.02
 
 
+def alpha_of(goal: Goal | None) -> float:
+    """Intervals of a run with that goal, or without one, are two-sided 1 - alpha ones."""
+    return ALPHA if goal is None else ALPHA_BY_WIDTH
+
+
 class AddedRounds(msgspec.Struct, frozen=True, kw_only=True):
     """Blocks added to a plan while it is measured: `plan.d/0001.json`, append-only.
 
@@ -138,7 +143,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def alpha(self) -> float:
         """Its intervals are two-sided 1 - alpha ones."""
-        return ALPHA if self.goal is None else ALPHA_BY_WIDTH
+        return alpha_of(self.goal)
 
     @property
     def jobs(self) -> tuple[Job, ...]:

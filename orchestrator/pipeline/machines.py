@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from orchestrator import control, doctor, gpus, host, log, noise
+from orchestrator import control, doctor, gpus, host, log, noise, precision
 from orchestrator.config import cache_folder
 from orchestrator.model import codec
 from orchestrator.model.health import Facts
+from orchestrator.model.plan import alpha_of
 from orchestrator.pipeline import health
 from orchestrator.report import goals, machine
 from orchestrator.store import write_report
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     from orchestrator.model.health import Check
     from orchestrator.model.names import Device
     from orchestrator.model.noise import Noise
-    from orchestrator.model.plan import Plan
+    from orchestrator.model.plan import Goal, Plan
 
 ROUNDS: Final = (6, 10, 20)  # of the presets, and of what a report suggests
 FILE: Final = "noise.json"
@@ -29,8 +30,9 @@ FILE: Final = "noise.json"
 
 def warn(
     *,
-    rounds: int,
+    rounds: int | None,
     threshold: float,
+    goal: Goal | None,
     devices: Sequence[Device],
     uuids: Collection[str],
     pin: tuple[int, ...],
@@ -38,25 +40,43 @@ def warn(
 ) -> None:
     """Before a run: say whether its machine is too noisy for its threshold, and what would help.
 
-    Without a selftest of it, or before one, only what would help. `uuids`: of the run's GPUs.
+    Without a selftest of it, or before one, only what would help. `rounds`: how many there will be,
+    at most; None when nobody knows. `uuids`: of the run's GPUs.
     """
     lines: list[str] = []
     for device in () if selftest else devices:
         here = health.with_gpus(host.facts(pin=pin), uuids if device == "gpu" else ())
         known = noise.newest(cache_folder(), here.machine, device)
-        enough = noise.rounds_for(known, threshold) if known else 0
-        if known is not None and (enough is None or enough > rounds):
-            seen = noise.shown(known, rounds, threshold=threshold)
-            lines.append(
-                machine.before(known, rounds=rounds, threshold=threshold, seen=seen, enough=enough)
-            )
-        elif known is not None:
-            log.talk(goals.here(rounds, noise.shown(known, rounds, threshold=threshold)))
+        if known is None or rounds is None:
+            continue
+        told, noisy = _foretold(known, rounds, threshold, goal)
+        if noisy:
+            lines.append(told)
+        else:
+            log.talk(told)
     hints = _hints(pin, uuids, noisy=bool(lines))
     if hints and not lines:
         lines.append("What makes times vary on this machine now:")
     if lines:
         log.warn("\n".join([*lines, *machine.told(hints)]))
+
+
+def _foretold(known: Noise, rounds: int, threshold: float, goal: Goal | None) -> tuple[str, bool]:
+    """What a run of so many rounds, or as many as its precision takes, will see on this machine.
+
+    And whether that is less than the threshold asks for.
+    """
+    alpha, expected = alpha_of(goal), goal is not None
+    if goal is not None and goal.precision is not None:
+        rounds = min(rounds, precision.rounds_for(known.spread, goal.precision, alpha=alpha))
+    seen = noise.shown(known, rounds, threshold=threshold, alpha=alpha)
+    enough = noise.rounds_for(known, threshold, alpha=alpha)
+    if enough is not None and enough <= rounds:
+        return goals.here(rounds, seen, expected=expected), False
+    told = machine.before(
+        known, rounds=rounds, threshold=threshold, seen=seen, enough=enough, expected=expected
+    )
+    return told, True
 
 
 def known(frame: pd.DataFrame) -> tuple[Noise, ...]:
@@ -84,7 +104,7 @@ def conclude(frame: pd.DataFrame, plan: Plan, folder: Path, *, as_json: bool) ->
     text = codec.encode(found).decode().rstrip()
     if not as_json:
         enough = noise.rounds_for(found, found.threshold)
-        noisy = enough is None or enough > found.rounds
+        noisy = machine.too_noisy(found, enough)
         text = machine.selftest(
             found,
             shown={

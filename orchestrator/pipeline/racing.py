@@ -73,6 +73,7 @@ def race(settings: config.Config, hints: Hints) -> int:
     machines.warn(
         rounds=expected,
         threshold=settings.threshold,
+        goal=settings.goal,
         devices=choice.devices,
         uuids=choice.uuids,
         pin=settings.pin,
@@ -133,8 +134,9 @@ def resume(path: Path, settings: config.Config, hints: Hints) -> int:
         return measure(folder, planned, {}, hints, preparing_s=0.0)
     log.talk(rounds.progress(planned, records))
     machines.warn(
-        rounds=planned.rounds,
+        rounds=rounds.expected(planned, records),
         threshold=planned.threshold,
+        goal=planned.goal,
         devices=tuple({case.device: None for case in planned.cases}),
         uuids=planned.gpus,
         pin=planned.pin,

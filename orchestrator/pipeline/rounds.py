@@ -68,6 +68,14 @@ def progress(planned: Plan, records: attempts.ByKey) -> str:
     return f"{every - left} of {phrases.count(every, 'job')} are measured; {left} to go{about}."
 
 
+def expected(planned: Plan, records: attempts.ByKey) -> int | None:
+    """How many rounds a run that was cut will have; None while its noise cannot be told."""
+    if planned.goal is None:
+        return planned.rounds
+    found = precision.forecast(_measured(planned, records), planned, planned.goal)
+    return None if found is None else found.rounds
+
+
 def reached(planned: Plan, frame: pd.DataFrame) -> Precision | None:
     """Whether a run is as precise as was asked; None where no precision was. `frame`: its table."""
     if planned.goal is None or planned.goal.precision is None:

@@ -64,9 +64,15 @@ def forecast(found: Forecast, goal: Goal) -> str:
     return f"{told}."
 
 
-def here(rounds: int, seen: float) -> str:
-    """What the last selftest of this machine says of a run of so many rounds."""
-    return f"{count(rounds, 'round')} on this machine can see differences of {words.about(seen)}."
+def here(rounds: int, seen: float | None, *, expected: bool) -> str:
+    """What the last selftest of this machine says of a run of so many rounds.
+
+    `expected`: their number is a forecast. `seen`: None where they are too few for a verdict.
+    """
+    told = f"About {count(rounds, 'round')}" if expected else count(rounds, "round")
+    if seen is None:
+        return f"{told}: fewer than {ENOUGH_BLOCKS} are indicative, and give no verdict."
+    return f"{told} on this machine can see differences of {words.about(seen)}."
 
 
 def so_far(goal: Goal | None, *, ended: bool) -> str:

@@ -189,11 +189,14 @@ def selftests(findings: Findings) -> list[str]:
         where = "this machine" if len(machines) == 1 else f"machine {noise.machine}"
         where = f"the GPU of {where}" if noise.device == "gpu" else where
         rounds = phrases.count(noise.rounds, "round")
-        line = (
-            f"The selftest of {machine.day(noise)} on {where} saw differences of "
-            f"{machine.effect(noise.detectable)} and more in {rounds} "
-            f"(spread {words.about(noise.spread)})"
-        )
+        line = f"The selftest of {machine.day(noise)} on {where} "
+        if noise.rounds < ENOUGH_BLOCKS:
+            line += f"had a spread of {words.about(noise.spread)} in {rounds}"
+        else:
+            line += (
+                f"saw differences of {machine.effect(noise.detectable)} and more in {rounds} "
+                f"(spread {words.about(noise.spread)})"
+            )
         times = noise.calmer_than(spreads) if len(findings.noise) == 1 else None
         if times is not None:
             line += (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from orchestrator.model.comparison import ENOUGH_BLOCKS
 from orchestrator.model.phrases import count
 from orchestrator.report import words
 
@@ -17,15 +18,16 @@ if TYPE_CHECKING:
 def selftest(
     noise: Noise,
     *,
-    shown: Mapping[int, float],
+    shown: Mapping[int, float | None],
     enough: int | None,
     unlikely: bool,
     hints: Sequence[Check],
 ) -> str:
     """What a selftest found, its conclusion last.
 
-    `shown`: rounds -> the smallest difference that so many show. `enough`: rounds in which as much
-    as the threshold is told from nothing. `unlikely`: more intervals exclude 1 than chance makes.
+    `shown`: rounds -> the smallest difference that so many show, if any. `enough`: rounds in which
+    as much as the threshold is told from nothing. `unlikely`: more intervals exclude 1 than chance
+    makes.
     """
     excluded = sum(case.excluded for case in noise.cases)
     verb = "excludes" if excluded == 1 else "exclude"
@@ -47,28 +49,56 @@ def selftest(
         f"Ratios within a block vary by {words.about(noise.spread)} where there is no difference "
         "(pooled over the cases)."
     )
-    if enough is None or enough > noise.rounds:
+    if too_noisy(noise, enough):
         lines += ["", f"It is too noisy for the threshold of {words.percent(noise.threshold)}: "]
         lines[-1] += _needed(noise.threshold, enough) + "."
         lines += told(hints)
-    lines += ["", f"{statement(noise)} {_others(noise, shown)}".rstrip()]
-    return "\n".join(lines)
+    return "\n".join([*lines, "", statement(noise, shown)])
 
 
-def statement(noise: Noise) -> str:
-    """`This machine can see differences of 3% and more (10 rounds).`"""
-    return (
-        f"This machine can see differences of {effect(noise.detectable)} and more "
-        f"({count(noise.rounds, 'round')})."
+def too_noisy(noise: Noise, enough: int | None) -> bool:
+    """Whether as many rounds as this selftest's, or as a verdict needs, are not `enough`."""
+    return enough is None or enough > max(noise.rounds, ENOUGH_BLOCKS)
+
+
+def statement(noise: Noise, shown: Mapping[int, float | None]) -> str:
+    """`This machine can see differences of 3% and more (10 rounds).`, and in other rounds."""
+    own = count(noise.rounds, "round")
+    others = words.listed(
+        [
+            f"{effect(seen)} with {rounds}"
+            for rounds, seen in shown.items()
+            if rounds != noise.rounds and seen is not None
+        ]
     )
+    if noise.rounds < ENOUGH_BLOCKS:
+        told = f"{own} give no verdict: {ENOUGH_BLOCKS} are the fewest that do."
+        then = f" By their spread, this machine can see differences of {others} rounds."
+    else:
+        told = f"This machine can see differences of {effect(noise.detectable)} and more ({own})."
+        then = f" By the same formula {others}."
+    return f"{told}{then if others else ''}"
 
 
-def before(noise: Noise, *, rounds: int, threshold: float, seen: float, enough: int | None) -> str:
-    """What a run of so many rounds can show on a machine that is too noisy for the threshold."""
-    return (
-        f"With {count(rounds, 'round')} this machine sees differences of {effect(seen)} and "
-        f"more (selftest of {day(noise)}); {_needed(threshold, enough)}."
-    )
+def before(
+    noise: Noise,
+    *,
+    rounds: int,
+    threshold: float,
+    seen: float | None,
+    enough: int | None,
+    expected: bool,
+) -> str:
+    """What a run of so many rounds can show on a machine that is too noisy for the threshold.
+
+    `expected`: their number is a forecast. `seen`: None where they are too few for a verdict.
+    """
+    told = f"With {'about ' if expected else ''}{count(rounds, 'round')} "
+    if seen is None:
+        told += "there is no verdict"
+    else:
+        told += f"this machine sees differences of {effect(seen)} and more"
+    return f"{told} (selftest of {day(noise)}); {_needed(threshold, enough)}."
 
 
 def effect(ratio_less_1: float) -> str:
@@ -98,13 +128,6 @@ def _needed(threshold: float, enough: int | None) -> str:
     if enough is None:
         return f"{from_none}, no number of rounds that anybody waits for is enough"
     return f"{from_none}, it would take about {count(enough, 'round')}"
-
-
-def _others(noise: Noise, shown: Mapping[int, float]) -> str:
-    parts = [
-        f"{effect(seen)} with {rounds}" for rounds, seen in shown.items() if rounds != noise.rounds
-    ]
-    return f"By the same formula {words.listed(parts)}." if parts else ""
 
 
 def _table(cases: Sequence[NoiseCase]) -> list[str]:

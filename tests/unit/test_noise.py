@@ -18,7 +18,7 @@ from orchestrator.model.noise import Noise, NoiseCase
 from orchestrator.model.quantities import Quantities
 from orchestrator.model.reproducibility import Agreements
 from orchestrator.paired import intervals
-from orchestrator.report import lines, machine
+from orchestrator.report import goals, lines, machine
 from orchestrator.verdict import compare
 from tests import factories
 
@@ -131,18 +131,37 @@ def test_what_is_shown_is_the_verdicts_own_formula() -> None:
     expected = intervals.detectable(0.04 / np.sqrt(rounds), rounds, threshold=0.02, alpha=0.05)
     shown = [noise.shown(FOUND, int(number), threshold=0.02) for number in rounds]
     assert list(expected) == shown
-    assert sorted(shown, reverse=True) == shown
+    assert sorted(expected, reverse=True) == shown
+
+
+def test_too_few_rounds_for_a_verdict_show_nothing() -> None:
+    """Neither before a run, nor after a selftest, nor in a report of another run."""
+    assert [None, True] == [
+        noise.shown(FOUND, 4, threshold=0.02),
+        noise.shown(FOUND, 5, threshold=0.02) is not None,
+    ]
+    assert "3 rounds: fewer than 5 are indicative, and give no verdict." == goals.here(
+        3, None, expected=False
+    )
+    few = msgspec.structs.replace(FOUND, rounds=3)
+    told = machine.selftest(few, shown={6: 0.09, 10: 0.06}, enough=5, unlikely=False, hints=())
+    assert "too noisy" not in told
+    assert told.splitlines()[-1] == (
+        "3 rounds give no verdict: 5 are the fewest that do. By their spread, this machine can "
+        "see differences of 9% with 6 and 6% with 10 rounds."
+    )
+    (line,) = lines.selftests(findings(lambda job: 0.01 + 0.0001 * job.round, tested=few))
+    assert "The selftest of 2026-11-30 on this machine had a spread of 4% in 3 rounds." == line
 
 
 def test_rounds_for_an_effect_are_the_fewest_that_show_it() -> None:
     """One less would not; a verdict's five are the least, and nobody waits for thousands."""
     enough = noise.rounds_for(FOUND, 0.02)
     assert enough is not None
-    assert (
-        noise.shown(FOUND, enough, threshold=0.0)
-        <= 0.02
-        < noise.shown(FOUND, enough - 1, threshold=0.0)
-    )
+    least, larger = (noise.shown(FOUND, enough - less, threshold=0.0) for less in (0, 1))
+    assert least is not None
+    assert larger is not None
+    assert least <= 0.02 < larger
     assert 5 == noise.rounds_for(FOUND, 0.5)
     assert None is noise.rounds_for(FOUND, 0.0001)
 
@@ -228,7 +247,7 @@ def test_what_is_more_than_twice_as_long_is_no_percentage() -> None:
     assert ["3%", "97%", "2.62x"] == [machine.effect(value) for value in (0.03, 0.97, 1.62)]
 
 
-def findings(seconds: Callable[[Job], float]) -> Findings:
+def findings(seconds: Callable[[Job], float], *, tested: Noise = FOUND) -> Findings:
     """What a run says whose machine was tested before."""
     of = factories.plan(rounds=6)
     frame = merge([(of, factories.measured(of, seconds))])
@@ -237,7 +256,7 @@ def findings(seconds: Callable[[Job], float]) -> Findings:
         advice=Advice(),
         quantities=Quantities(cells=(), findings=()),
         agreements=Agreements(items=()),
-        noise=(FOUND,),
+        noise=(tested,),
     )
 
 

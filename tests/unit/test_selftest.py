@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 import msgspec
 import pytest
 
-from orchestrator import __main__, host, kernel, noise
+from orchestrator import __main__, host, kernel, noise, precision
 from orchestrator.model import codec
 from orchestrator.model.noise import NOISE_SCHEMA, Noise
+from orchestrator.model.plan import ALPHA_BY_WIDTH, Goal
 from orchestrator.model.record import Control
 from orchestrator.pipeline import machines, reading
 from orchestrator.store import RunFolder
@@ -125,9 +126,15 @@ def test_a_selftest_that_failed_says_so(
     assert [] == stored(cache)
 
 
-def warned(capsys: pytest.CaptureFixture[str], *, rounds: int, threshold: float) -> str:
+def warned(
+    capsys: pytest.CaptureFixture[str],
+    *,
+    rounds: int | None,
+    threshold: float,
+    goal: Goal | None = None,
+) -> str:
     """What a run of tf114 on the CPU would be told."""
-    machines.warn(rounds=rounds, threshold=threshold, devices=("cpu",), uuids=(), pin=())
+    machines.warn(rounds=rounds, threshold=threshold, goal=goal, devices=("cpu",), uuids=(), pin=())
     return capsys.readouterr().err
 
 
@@ -149,6 +156,35 @@ def test_a_run_is_told_what_its_machine_cannot_see(
     needed = noise.rounds_for(here, 0.02)
     assert f"to tell 2% from nothing, it would take about {needed} rounds." in told
     assert "With 6 rounds" not in warned(capsys, rounds=6, threshold=0.5)
+
+
+def test_a_run_with_a_goal_is_told_what_its_rounds_will_see(
+    cache: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As many rounds as the precision takes at this noise, not as many as it may; by 96%."""
+    known = Noise(
+        machine=host.facts().machine,
+        created="2026-11-30T13:15:00+00:00",
+        run_id="self",
+        environment="tf114",
+        rounds=10,
+        threshold=0.02,
+        spread=0.04,
+        detectable=0.06,
+    )
+    noise.keep(known, cache)
+    goal = Goal(precision=0.02)
+    rounds = precision.rounds_for(0.04, 0.02)
+    assert 10 < rounds < 100
+    told = warned(capsys, rounds=100, threshold=0.02, goal=goal)
+    assert f"With about {rounds} rounds this machine sees differences of " in told
+    needed = noise.rounds_for(known, 0.02, alpha=ALPHA_BY_WIDTH)
+    assert f"it would take about {needed} rounds." in told
+    told = warned(capsys, rounds=100, threshold=0.1, goal=goal)
+    assert f"About {rounds} rounds on this machine can see differences of " in told
+    told = warned(capsys, rounds=3, threshold=0.1, goal=Goal(budget_s=60))
+    assert "With about 3 rounds there is no verdict (selftest of 2026-11-30); to tell" in told
+    assert "selftest of" not in warned(capsys, rounds=None, threshold=0.1, goal=goal)
 
 
 @pytest.mark.parametrize(
