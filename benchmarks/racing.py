@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks import commands, venvs
 from benchmarks.figures import Figure, Measured
+from orchestrator.control import WHOLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -102,8 +103,7 @@ def _lives(results: Path) -> list[Life]:
             Life(
                 start=record["start"]["monotonic"],
                 end=record["end"]["monotonic"],
-                # Twenty pieces of a quarter of what is told: see orchestrator.control.
-                control_s=5 * (control["before_s"] + control["after_s"]),
+                control_s=WHOLE * (control["before_s"] + control["after_s"]),
             )
         )
     return sorted(found)

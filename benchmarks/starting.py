@@ -21,8 +21,8 @@ COMPLETION = {
 }
 BARE = "python -c pass"
 LIST = "stackrace list"
-WHY = """`list` reads and checks the matrix and the grid: importing click takes 4 starts of the bare
-interpreter, msgspec and the types of what is read 5 more; reading and showing it all, 3."""
+WHY = """`list` reads and checks the matrix and the grid: beside the interpreter it imports click,
+msgspec and the types of what is read, and then reads and shows it all."""
 WAYS: dict[str, tuple[tuple[str, ...], Mapping[str, str]]] = {
     BARE: ((sys.executable, "-c", "pass"), {}),
     "stackrace --help": ((*commands.STACKRACE, "--help"), {}),

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
 # 6 ms of integers in an interpreter that does nothing else. The fastest of its pieces counts: what
 # only interrupts it passes by, what slows the processor down slows every piece. Many short pieces
 # vary less than a few long ones of as much work. What is told is the time of 20,000 numbers.
-WORK: Final = """
+_PIECES: Final = 20
+_TOLD: Final = 4  # pieces
+WORK: Final = f"""
 import sys
 from time import perf_counter
 
@@ -35,8 +37,10 @@ def piece():
     return perf_counter() - start
 
 for _ in iter(sys.stdin.readline, ""):
-    print(repr(4 * min(piece() for _ in range(20))), flush=True)
+    print(repr({_TOLD} * min(piece() for _ in range({_PIECES}))), flush=True)
 """
+# How much longer the whole work takes than what is told of it, at least.
+WHOLE: Final = _PIECES / _TOLD
 PATIENCE_S: Final = 10.0
 # A block is told when it is beyond both: deviations of the readings, and a fraction of the time.
 DEVIATIONS: Final = 4.0
