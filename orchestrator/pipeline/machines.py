@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 ROUNDS: Final = (6, 10, 20)  # of the presets, and of what a report suggests
 FILE: Final = "noise.json"
+NOTHING: Final = "it has no two blocks of a case on one machine"
 
 
 def warn(
@@ -96,10 +97,15 @@ def controls(found: Sequence[Noise]) -> dict[str, float]:
 
 
 def conclude(frame: pd.DataFrame, plan: Plan, folder: Path, *, as_json: bool) -> None:
-    """Say what a selftest shows, and keep it for the runs to come."""
+    """Say what a selftest shows, and keep it for the runs to come.
+
+    Where it shows nothing: why, as JSON too, so that whoever asked for that gets some.
+    """
     found = noise.of(frame, plan, control=control.spread(frame))
     if found is None:
-        log.warn("This selftest shows nothing: it has no two blocks of a case on one machine.")
+        log.warn(f"This selftest shows nothing: {NOTHING}.")
+        if as_json:
+            log.data(codec.encode({"run_id": plan.run_id, "reason": NOTHING}).decode().rstrip())
         return
     text = codec.encode(found).decode().rstrip()
     if not as_json:

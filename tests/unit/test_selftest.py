@@ -123,6 +123,9 @@ def test_a_selftest_that_failed_says_so(
     shown = capsys.readouterr()
     assert "" == shown.out
     assert "This selftest shows nothing" in shown.err
+    assert 3 == reading.conclude(run, preparing_s=0.0, more_rounds=None, as_json=True)
+    said = json.loads(capsys.readouterr().out)
+    assert {"run_id": "self", "reason": machines.NOTHING} == said
     assert [] == stored(cache)
 
 
