@@ -245,7 +245,9 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
         assert option in shown
     for option in ("--workload", "--with", "--same-weights", "--profile"):
         assert option in shown
-    assert "--budget" not in shown
+    for option in ("--budget", "--precision", "--pin"):
+        assert option in shown
+    assert "--engine" not in shown
 
 
 def test_help_has_its_layout(capsys: pytest.CaptureFixture[str]) -> None:

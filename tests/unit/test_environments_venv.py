@@ -98,13 +98,13 @@ def test_guest_gets_the_request(folder: Path) -> None:
 
 
 def test_guest_runs_in_its_own_folder_and_home(folder: Path) -> None:
-    """The worker's folder is the job's, and so is its home, which is gone afterwards."""
+    """The worker's folder is the job's, and its home is inside: both go when the job has ended."""
     seen = mirrored(folder)
     work = folder / "work"
     assert str(work) == seen["folder"]
     assert seen["variables"]["HOME"].startswith(str(work))
     assert seen["home"]
-    assert {"request.json", "result.json"} == {path.name for path in work.iterdir()}
+    assert {"request.json", "result.json", "home"} == {path.name for path in work.iterdir()}
 
 
 def test_guest_is_shielded_from_the_users_python(
