@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from orchestrator.model.comparability import Grade
+    from orchestrator.model.names import Device
     from orchestrator.model.plan import Plan
     from orchestrator.model.record import Host, Record
 
@@ -125,9 +126,11 @@ def _note_surroundings(found: _Found, plan: Plan) -> None:
 def _note_machines(found: _Found, plan: Plan, records: Sequence[Record]) -> None:
     """Where each process ran; what makes up the key of a machine is graver than the rest."""
     hosts = _hosts(records)
-    nodes = {host.node for host in hosts}
-    for host in hosts:
+    nodes = {host.node for _, host in hosts}
+    for device, host in hosts:
         place = _place(plan, host, nodes)
+        # Of one machine, cases on its GPU have another key than those that leave it alone.
+        found.note("no_verdict", MACHINE, host.machine, place, of=_ON[device])
         for name, value in _identity(host).items():
             found.note("no_verdict", name, value, place)
         told = {
@@ -143,14 +146,18 @@ def _note_machines(found: _Found, plan: Plan, records: Sequence[Record]) -> None
         found.note("warning", "engine", engine, plan.run_id)
 
 
-def _hosts(records: Sequence[Record]) -> list[Host]:
-    """Each machine once, as often as it changed."""
-    known: dict[tuple[str, str], list[Host]] = {}
+_ON: Final[dict[Device, str]] = {"cpu": "", "gpu": "GPU cases"}
+
+
+def _hosts(records: Sequence[Record]) -> list[tuple[Device, Host]]:
+    """Each machine once a device, as often as it changed."""
+    known: dict[tuple[str, str, Device], list[Host]] = {}
     for record in records:
-        same = known.setdefault((record.host.machine, record.host.node), [])
+        of = (record.host.machine, record.host.node, record.case.device)
+        same = known.setdefault(of, [])
         if record.host not in same:
             same.append(record.host)
-    return [host for hosts in known.values() for host in hosts]
+    return [(device, host) for (*_, device), hosts in known.items() for host in hosts]
 
 
 def _place(plan: Plan, host: Host, nodes: set[str]) -> str:
@@ -159,13 +166,16 @@ def _place(plan: Plan, host: Host, nodes: set[str]) -> str:
 
 
 def _identity(host: Host) -> dict[str, object]:
-    """What the key of a machine is made of; the key itself where records tell no more."""
-    gpus = sorted(host.gpus, key=lambda gpu: str(gpu.get("name")))
-    return {
-        MACHINE: host.machine,
+    """What the key of a machine is made of: its GPUs as well, where it stands for them."""
+    found: dict[str, object] = {
         "CPU": host.cpu,
         "cores": host.cores,
         "memory": f"{round(host.memory_bytes / _GIB)} GiB",
+    }
+    if not host.gpus:
+        return found
+    gpus = sorted(host.gpus, key=lambda gpu: str(gpu.get("name")))
+    return found | {
         "GPU": [gpu.get("name") for gpu in gpus],
         "GPU memory": [f"{round(gpu.get('memory_bytes', 0) / _GIB)} GiB" for gpu in gpus],
         "GPU power limit": [_watts(gpu.get("power_limit_w")) for gpu in gpus],

@@ -92,7 +92,7 @@ class _Kept:
             record,
             arm=self._once("arm", record.arm.name, record.arm),
             case=case if case == record.case else record.case,
-            host=self._once("host", record.host.node, record.host),
+            host=self._once("host", record.host.machine, record.host),
             guest_digest=self._once("guest", "", record.guest_digest),
             lock_digest=self._once("lock", record.arm.environment, record.lock_digest),
             engine=self._once("engine", "", record.engine),

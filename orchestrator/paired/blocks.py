@@ -30,9 +30,16 @@ def apart(
 def valid_pairs(
     cells: Cells, candidates: NDArray[np.intp], references: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
-    """(contrasts, rounds): both processes have a number, and ran on one machine."""
-    measured, host = cells.measured, cells.host
-    together: NDArray[np.bool_] = host[candidates] == host[references]
+    """(contrasts, rounds): both processes have a number, and ran on one machine.
+
+    A machine that changed while its run was cut is another one: its key says so, but for processes
+    on different devices, whose keys are never alike.
+    """
+    measured, host, machine = cells.measured, cells.host, cells.machine
+    device = np.array([key.device for key in cells.keys], dtype=object)
+    across = device[candidates] != device[references]
+    unchanged = (machine[candidates] == machine[references]) | across[:, None]
+    together: NDArray[np.bool_] = (host[candidates] == host[references]) & unchanged
     return together & measured[candidates] & measured[references]
 
 

@@ -44,7 +44,8 @@ class Cells:
     """Every planned cell, in the table's order. Arrays are (cells,) or (cells, rounds).
 
     A cell has one counting job a round, so that a place in an array is one process; `host` numbers
-    the machine of one run that it ran on, `machine` the key that machines of one kind share.
+    the machine of one run that it ran on, by its name, `machine` the key that machines of one kind
+    share: another one for the processes that use its GPUs.
     `log_s` is NaN where there is no number.
     """
 
@@ -115,7 +116,7 @@ def read(frame: pd.DataFrame) -> Cells:
         ),
         planned=outcome != None,  # noqa: E711  elementwise
         log_s=spread(np.log(counting["median_s"].to_numpy(dtype=float, na_value=np.nan))),
-        host=places(["run_id", "machine", "node"]),
+        host=places(["run_id", "node"]),
         machine=places(["machine"]),
         started_s=spread(counting["started_s"].to_numpy(dtype=float)),
         started_wall_s=spread(counting["started_wall_s"].to_numpy(dtype=float)),

@@ -18,9 +18,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from orchestrator import gpus
     from orchestrator.model.execution import Environment
+    from orchestrator.model.names import Device
     from orchestrator.model.plan import Job, Plan
-    from orchestrator.model.record import Record
+    from orchestrator.model.record import Host, Record
     from orchestrator.store import RunFolder
 
 BUSY = 1.7  # load per core above which others are at work as well
@@ -56,7 +58,8 @@ def measure(
     preparing_s: float,
 ) -> int:
     """Measure what the run lacks, then report on it. Returns the exit code."""
-    machine = health.with_gpus(host.facts(pin=planned.pin), planned.gpus)
+    machine = host.facts(pin=planned.pin)
+    hosts = hosts_of(machine, planned)
     away = _away(planned)
     loads: list[float] = []
 
@@ -64,7 +67,7 @@ def measure(
         case = planned.case(job.case)
         if job.unsupported is not None:
             return record.known_beforehand(
-                job, case, plan=planned, attempt=attempt, host=machine, at=process.now()
+                job, case, plan=planned, attempt=attempt, host=hosts[case.device], at=process.now()
             )
         before = host.load()
         loads.append(before.load_1m)
@@ -85,7 +88,7 @@ def measure(
             execution,
             plan=planned,
             attempt=attempt,
-            host=machine,
+            host=hosts[case.device],
             before=before,
             after=host.load(),
             engine=_facts(planned, job, away),
@@ -115,6 +118,14 @@ def measure(
         more_rounds=hints.more_rounds,
         as_json=hints.as_json,
     )
+
+
+def hosts_of(machine: Host, planned: Plan, nvml: gpus.Nvml | None = None) -> dict[Device, Host]:
+    """The machine as the records of each device keep it: only those of its GPUs tell of them.
+
+    So a case on the CPU is on the same machine in a run that has GPU cases as well.
+    """
+    return {"cpu": machine, "gpu": health.with_gpus(machine, planned.gpus, nvml)}
 
 
 def _warn_of_profiles(planned: Plan, records: attempts.ByKey) -> None:

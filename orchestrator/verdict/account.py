@@ -92,10 +92,12 @@ def jobs(frame: pd.DataFrame) -> dict[str, int]:
 def warnings(frame: pd.DataFrame) -> tuple[str, ...]:
     """What holds for the runs as a whole, and weakens what is said of them."""
     found = []
-    hosts = frame[["machine", "node"]].dropna().drop_duplicates()
-    if len(hosts) > 1:
+    hosts = frame[["device", "machine", "node"]].dropna().drop_duplicates()
+    # The key of a machine covers its GPUs for the cases on them alone: one of each is one machine.
+    number = max([hosts["node"].nunique(), *hosts["device"].value_counts()])
+    if number > 1:
         names = ", ".join(sorted(set(hosts["node"])))
         found.append(
-            f"measured on {len(hosts)} machines ({names}); only processes of one machine are paired"
+            f"measured on {number} machines ({names}); only processes of one machine are paired"
         )
     return tuple(found)

@@ -177,6 +177,20 @@ def test_cases_that_changed_alike_are_told_together() -> None:
     assert found.field.endswith(" and 2 more")
 
 
+def test_cases_on_the_gpu_differ_in_no_machine_from_those_beside_them() -> None:
+    """Nor from those of a run on the CPU alone; their records tell of GPUs, by another key."""
+    plan = pair(cases=[factories.case(device="cpu"), factories.case(device="gpu")])
+    hosts = {
+        "cpu": msgspec.structs.replace(HOST, gpus=()),
+        "gpu": msgspec.structs.replace(HOST, machine="m0+gpu"),
+    }
+    both = [factories.record(plan, job, host=HOST) for job in plan.jobs]
+    both = [msgspec.structs.replace(one, host=hosts[one.case.device]) for one in both]
+    assert () == merge.differences([(plan, both), run("run2", host=hosts["cpu"])])
+    (found,) = merge.differences([(plan, both), run("run2", host=hosts["gpu"])])
+    assert ("no_verdict", "machine") == (found.grade, found.field)
+
+
 def test_a_run_that_was_resumed_on_another_kernel_says_so() -> None:
     """One run may have had several machines, or one that changed."""
     plan, records = run("run1")

@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator import config, gpus
 from orchestrator.model.container import Abilities, LostError
-from orchestrator.pipeline import health
+from orchestrator.pipeline import health, measuring
 from tests import factories
 from tests.fakes import nvml
 
@@ -192,6 +192,15 @@ def test_gpus_of_a_run_stand_in_its_records() -> None:
     assert () == health.with_gpus(factories.HOST, (), fake).gpus
     (used,) = health.with_gpus(factories.HOST, ("GPU-2",), fake).gpus
     assert "GPU-2" == used["uuid"]
+
+
+def test_cases_on_the_cpu_are_on_the_machine_without_its_gpus() -> None:
+    """So that a selftest on the CPU is theirs too, whatever else their run measures."""
+    fake = nvml.FakeNvml(nvml.h200("GPU-1"))
+    plan = factories.plan(gpus=("GPU-1",))
+    hosts = measuring.hosts_of(factories.HOST, plan, fake)
+    assert factories.HOST == hosts["cpu"]
+    assert health.with_gpus(factories.HOST, ("GPU-1",), fake) == hosts["gpu"]
 
 
 def test_what_makes_gpus_alike_is_in_the_key_of_the_machine() -> None:

@@ -199,6 +199,28 @@ def test_processes_of_two_machines_make_no_pair() -> None:
     )
 
 
+def test_a_case_on_the_gpu_is_paired_with_that_on_the_cpu_of_its_machine() -> None:
+    """Its machine's key covers the GPU as well; another key on one device is another machine."""
+    plan = factories.plan(
+        environments=["tf20"],
+        forms=[("tf.keras", "eager")],
+        cases=[factories.case(device="cpu"), factories.case(device="gpu")],
+    )
+    host = msgspec.structs.replace(factories.HOST, machine="m0+gpu")
+    records = [
+        msgspec.structs.replace(one, host=host) if one.case.device == "gpu" else one
+        for one in factories.measured(plan, lambda _: 0.01)
+    ]
+    found = compare(merge([(plan, records)]), environments=["tf20"], threshold=0.02)
+    assert [("device", 6)] == [(item.kind, item.pairs) for item in found.contrasts]
+    assert () == found.warnings
+    two = pair()
+    moved = factories.measured(two, lambda _: 0.01)
+    moved[0] = msgspec.structs.replace(moved[0], host=host)
+    assert 5 == verdict(two, moved).contrasts[0].pairs
+    assert 1 == len(verdict(two, moved).warnings)
+
+
 def test_benjamini_hochberg_within_a_family() -> None:
     """By hand: p1 <= p2 give q = min over later ones of p * 2 / rank."""
     cases = [factories.case(data=f"d{number}") for number in range(2)]
