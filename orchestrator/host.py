@@ -56,15 +56,15 @@ def facts(
     `pin`: the cores that workers are bound to; `cores` counts what workers have.
     """
     cpu = _cpu_field(cpuinfo, "model name") or platform.processor() or "unknown"
-    cores = min(len(pin) or len(os.sched_getaffinity(0)), _quota(cpu_max))
+    granted = min(len(pin) or len(os.sched_getaffinity(0)), _quota(cpu_max))
     memory = psutil.virtual_memory().total
     # Memory in whole GiB: a kernel update changes the exact figure.
-    identity = f"{cpu}|{cores}|{round(memory / 2**30)}"
+    identity = f"{cpu}|{granted}|{round(memory / 2**30)}"
     return Host(
         machine=hashlib.blake2b(identity.encode(), digest_size=6).hexdigest(),
         node=hashlib.blake2b(platform.node().encode(), digest_size=6).hexdigest(),
         cpu=cpu,
-        cores=cores,
+        cores=granted,
         memory_bytes=memory,
         kernel=platform.release(),
         governor=_line(cpufreq / "scaling_governor"),
@@ -78,6 +78,11 @@ def facts(
             },
         },
     )
+
+
+def cores() -> int:
+    """Those of the whole machine, which its load is of, whoever may use them."""
+    return psutil.cpu_count() or len(os.sched_getaffinity(0))
 
 
 def load() -> Load:
@@ -112,6 +117,7 @@ def surroundings(
     return Surroundings(
         virtual="hypervisor" in _cpu_field(cpuinfo, "flags").split(),
         stolen=_stolen(before, after),
+        cores=cores(),
         siblings=_siblings(cpus),
         swap_bytes=psutil.swap_memory().used,
         others=tuple(sorted(others, key=lambda other: -other.cores)[:MOST_OTHERS]),

@@ -33,7 +33,7 @@ def checks(facts: Facts) -> Iterator[Check]:
     yield _governor(host.governor)
     yield _turbo(host.turbo)
     if facts.load is not None:
-        yield _load(facts.load, host)
+        yield _load(facts.load, (around and around.cores) or host.cores)
     if around is not None and around.others:
         yield _others(around)
     if facts.load is not None and around is not None:
@@ -70,9 +70,10 @@ def _turbo(turbo: str | None) -> Check:
     )
 
 
-def _load(load: Load, host: Host) -> Check:
-    text = f"{load.load_1m:.1f} on {count(host.cores, 'core')}"
-    if load.load_1m <= QUIET * host.cores:
+def _load(load: Load, cores: int) -> Check:
+    """`cores`: of the whole machine, not only those that workers are bound to."""
+    text = f"{load.load_1m:.1f} on {count(cores, 'core')}"
+    if load.load_1m <= QUIET * cores:
         return _check("load", text, level="ok")
     return _check(
         "load",

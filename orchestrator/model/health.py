@@ -51,6 +51,7 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
 
     virtual: bool = False  # a hypervisor shows itself to the CPU
     stolen: float | None = None  # fraction of the time that the hypervisor gave to others
+    cores: int = 0  # of the whole machine, which its load is of; 0: unknown
     siblings: tuple[tuple[int, ...], ...] = ()  # of each physical core, the threads we may use
     swap_bytes: int = 0  # in use
     others: tuple[Other, ...] = ()  # those that use much, most first

@@ -94,7 +94,7 @@ def gather(
         system=f"{platform.system()} {platform.machine()}",
         problem=problem,
         fix=fix,
-        host=host.facts(),
+        host=host.facts(pin=settings.pin),
         load=host.load(),
         surroundings=host.surroundings(),
         pin=settings.pin,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from orchestrator.model.names import Device
     from orchestrator.model.plan import Job, Plan
     from orchestrator.model.record import Host, Record
+    from orchestrator.run import Measure
     from orchestrator.store import RunFolder
 
 BUSY = 1.7  # load per core above which others are at work as well
@@ -38,7 +39,8 @@ class Hints:
 
 
 def _warn_of_load(loads: Sequence[float], cores: int) -> None:
-    """A busy machine measures its other work too. One worker alone makes a load of `cores`.
+    """A busy machine measures its other work too. One worker alone makes a load of `cores`, which
+    are those of the whole machine, as its load is.
 
     Who started on a busy one has been told.
     """
@@ -58,10 +60,47 @@ def measure(
     preparing_s: float,
 ) -> int:
     """Measure what the run lacks, then report on it. Returns the exit code."""
-    machine = host.facts(pin=planned.pin)
-    hosts = hosts_of(machine, planned)
+    hosts = hosts_of(host.facts(pin=planned.pin), planned)
     away = _away(planned)
     loads: list[float] = []
+
+    if away:
+        log.warn(
+            f"Docker Engine at {away} is on another machine: what records say of CPU, memory and "
+            "load is this machine's, not that one's."
+        )
+    with (
+        folder.claimed(),
+        control.Clock(cores=planned.pin) as clock,
+        kernel.kept_off(planned.pin),
+        _resumable(folder, hints),
+    ):
+        # A command that held the run until now may have added rounds to it meanwhile.
+        planned = folder.plan()
+        records = attempts.by_key(folder.each_record(planned))
+        one = _measurer(folder, planned, prepared, hosts, clock=clock, loads=loads, away=away)
+        rounds.work_through(planned, folder, records, one)
+    _warn_of_load(loads, host.cores())
+    _warn_of_profiles(planned, records)
+    return reading.conclude(
+        folder,
+        preparing_s=preparing_s,
+        more_rounds=hints.more_rounds,
+        as_json=hints.as_json,
+    )
+
+
+def _measurer(
+    folder: RunFolder,
+    planned: Plan,
+    prepared: Mapping[str, Environment],
+    hosts: Mapping[Device, Host],
+    *,
+    clock: control.Clock,
+    loads: list[float],
+    away: str,
+) -> Measure:
+    """What makes the record of a job. `loads` get that before each one that is started."""
 
     def one(job: Job, *, attempt: int) -> Record:
         case = planned.case(job.case)
@@ -95,29 +134,7 @@ def measure(
             control=control.around(before_s, after_s),
         )
 
-    if away:
-        log.warn(
-            f"Docker Engine at {away} is on another machine: what records say of CPU, memory and "
-            "load is this machine's, not that one's."
-        )
-    with (
-        folder.claimed(),
-        control.Clock(cores=planned.pin) as clock,
-        kernel.kept_off(planned.pin),
-        _resumable(folder, hints),
-    ):
-        # A command that held the run until now may have added rounds to it meanwhile.
-        planned = folder.plan()
-        records = attempts.by_key(folder.each_record(planned))
-        rounds.work_through(planned, folder, records, one)
-    _warn_of_load(loads, machine.cores)
-    _warn_of_profiles(planned, records)
-    return reading.conclude(
-        folder,
-        preparing_s=preparing_s,
-        more_rounds=hints.more_rounds,
-        as_json=hints.as_json,
-    )
+    return one
 
 
 def hosts_of(machine: Host, planned: Plan, nvml: gpus.Nvml | None = None) -> dict[Device, Host]:

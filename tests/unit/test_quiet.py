@@ -93,6 +93,14 @@ def test_what_may_be_as_it_is_is_told_where_it_is_too_noisy(
     assert fix in told[subject][1]
 
 
+def test_the_load_is_that_of_all_cores() -> None:
+    """Not only of those that workers are bound to: a load of 2 is little on sixteen."""
+    little: dict[str, Any] = {"load": Load(load_1m=2.0, available_bytes=2**32), "pin": (0, 1)}
+    assert {} == hints(**little, **around(cores=16))
+    assert "2.0 on 4 cores: others" in hints(**little, **around(cores=4))["load"][0]
+    assert psutil.cpu_count() == host.cores() == host.surroundings(rest=lambda: None).cores
+
+
 def test_who_is_pinned_is_not_told_to_pin() -> None:
     """Nor of hyper-threads, when one thread of each core was chosen."""
     siblings = tuple((core, core + 8) for core in range(8))
