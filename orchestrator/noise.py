@@ -15,7 +15,7 @@ from orchestrator.model.noise import NOISE_SCHEMA, Noise, NoiseCase
 from orchestrator.paired import blocks, cells, intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
     from pathlib import Path
 
     import pandas as pd
@@ -120,15 +120,17 @@ def keep(noise: Noise, cache: Path) -> bool:
     return store.write_once(folder / f"{name}.json", codec.encode(noise), fix=store.NAME_CACHE)
 
 
-def newest(cache: Path, machine: str, device: Device, *, without: str = "") -> Noise | None:
+def newest(
+    cache: Path, machine: str, device: Device, *, without: Collection[str] = ()
+) -> Noise | None:
     """The newest selftest of this machine on this device; None where there is none.
 
-    `without`: the run_id of one that does not count. What cannot be read is told, and passed over.
+    `without`: run_ids of those that do not count. What cannot be read is told, and passed over.
     """
     found = [
         noise
         for noise in _stored(_folder(cache, machine, device))
-        if (noise.machine, noise.device) == (machine, device) and noise.run_id != without
+        if (noise.machine, noise.device) == (machine, device) and noise.run_id not in without
     ]
     return max(found, key=lambda noise: noise.created, default=None)
 

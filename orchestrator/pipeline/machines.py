@@ -81,11 +81,11 @@ def _foretold(known: Noise, rounds: int, threshold: float, goal: Goal | None) ->
 
 
 def known(frame: pd.DataFrame) -> tuple[Noise, ...]:
-    """The newest selftest of each machine and device in a merged table, itself none of them."""
+    """The newest selftest of each machine and device in a merged table; none of its own runs."""
     pairs = frame[["machine", "device"]].dropna().drop_duplicates()
-    runs = frame["run_id"].unique()
+    runs = frozenset(frame["run_id"].unique())
     found = (
-        noise.newest(cache_folder(), str(name), device, without=str(runs[0]))
+        noise.newest(cache_folder(), str(name), device, without=runs)
         for name, device in zip(pairs["machine"], pairs["device"], strict=True)
     )
     return tuple(one for one in found if one is not None)

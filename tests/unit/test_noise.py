@@ -177,7 +177,8 @@ def test_the_newest_selftest_of_the_machine_is_found(tmp_path: Path) -> None:
     ):
         assert noise.keep(one, tmp_path)
     assert FOUND == noise.newest(tmp_path, "m0", "cpu")
-    assert older == noise.newest(tmp_path, "m0", "cpu", without="run0")
+    assert older == noise.newest(tmp_path, "m0", "cpu", without=("run0",))
+    assert None is noise.newest(tmp_path, "m0", "cpu", without=("run0", "run1"))
     assert None is noise.newest(tmp_path, "m2", "cpu")
     assert None is noise.newest(tmp_path / "nothing", "m0", "cpu")
 

@@ -111,6 +111,18 @@ def test_reports_of_other_runs_have_its_line(
     assert "self" == kept["run_id"]
 
 
+def test_selftests_do_not_cite_each_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A report on several has none of theirs, whichever comes first."""
+    runs = [measured(tmp_path / "results", selftest(name)) for name in ("self1", "self2")]
+    for run in runs:
+        reading.conclude(run, preparing_s=0.0, more_rounds=None)
+    capsys.readouterr()
+    for paths in (runs, runs[::-1]):
+        assert () == reading.compare([run.path for run in paths]).findings.noise
+
+
 def test_a_selftest_that_failed_says_so(
     tmp_path: Path, cache: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
