@@ -21,7 +21,7 @@ from orchestrator.model.plan import Goal, Limits
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from orchestrator.config.file import ContainerTable, Settings
+    from orchestrator.config.file import ContainerTable, RunTable, Settings
     from orchestrator.model.grid import Preset
     from orchestrator.model.names import Backend, Device
 
@@ -108,14 +108,7 @@ def load(
         goal=values.goal(flags, table, file),
         threshold=DEFAULT_THRESHOLD if threshold is None else threshold,
         reference=flags.reference or table.reference,
-        limits=Limits(
-            first_call_s=values.seconds(
-                table.first_call_seconds, DEFAULT_FIRST_CALL_S, "first-call"
-            ),
-            job_s=values.seconds(
-                first(flags.max_job_seconds, table.max_job_seconds), DEFAULT_JOB_S, "max-job"
-            ),
-        ),
+        limits=_limits(flags, table),
         seed=first(flags.seed, table.seed),
         results=values.folder(flags.results or results, "results"),
         cache=cache_folder(variables),
@@ -147,6 +140,14 @@ def cache_folder(variables: Mapping[str, str] = os.environ) -> Path:
     """Where environments and the guest are kept: STACKRACE_CACHE, else the user's cache folder."""
     named = variables.get("STACKRACE_CACHE")
     return values.folder(named or platformdirs.user_cache_path("stackrace"), "cache").absolute()
+
+
+def _limits(flags: Flags, table: RunTable) -> Limits:
+    seconds = first(flags.max_job_seconds, table.max_job_seconds)
+    return Limits(
+        first_call_s=values.seconds(table.first_call_seconds, DEFAULT_FIRST_CALL_S, "first-call"),
+        job_s=values.seconds(seconds, DEFAULT_JOB_S, "max-job"),
+    )
 
 
 def _pin(flags: Flags, settings: Settings) -> tuple[int, ...]:

@@ -35,10 +35,11 @@ if TYPE_CHECKING:
 
     from orchestrator.environments.options import Wanted
     from orchestrator.model.execution import Environment
-    from orchestrator.model.grid import Grid, Selection
+    from orchestrator.model.grid import Grid, Preset, Selection
     from orchestrator.model.matrix import Row
-    from orchestrator.model.names import Backend
+    from orchestrator.model.names import Backend, Device
     from orchestrator.model.plan import Plan
+    from orchestrator.model.workload import Workload
 
 __all__ = ["Hints", "lock", "race", "resume"]
 
@@ -56,17 +57,7 @@ def race(settings: config.Config, hints: Hints) -> int:
     rows = [item.row for item in entered]
     chosen = grid.fitted(preset, rows)
     choice = devices.choose(entered, settings)
-    selection = grid.select(
-        every,
-        chosen,
-        case_globs=settings.cases,
-        arm_globs=settings.arms,
-        rounds=settings.rounds,
-        devices=choice.devices,
-        existing=[form for form in grid.FORMS if any(row.has(*form) for row in rows)],
-        workloads=workloads,
-        same_weights=settings.same_weights,
-    )
+    selection = _select(every, chosen, rows, settings, devices=choice.devices, workloads=workloads)
     reference = plan.check_reference(rows, selection, settings.reference)
     selection, expected = _with_goal(every, selection, rows, settings)
     _warn_of_pythons(entered)
@@ -169,6 +160,29 @@ def lock(settings: config.Config) -> None:
         ).path
 
     locks.compile_locks(rows, interpreter=interpreter, say=log.talk)
+
+
+def _select(
+    every: Grid,
+    preset: Preset,
+    rows: Sequence[Row],
+    settings: config.Config,
+    *,
+    devices: Sequence[Device],
+    workloads: Sequence[Workload],
+) -> Selection:
+    """What the settings ask for of a preset, in the forms that one of these rows has."""
+    return grid.select(
+        every,
+        preset,
+        case_globs=settings.cases,
+        arm_globs=settings.arms,
+        rounds=settings.rounds,
+        devices=devices,
+        existing=[form for form in grid.FORMS if any(row.has(*form) for row in rows)],
+        workloads=workloads,
+        same_weights=settings.same_weights,
+    )
 
 
 def _with_goal(
