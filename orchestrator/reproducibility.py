@@ -45,8 +45,7 @@ class _Row(NamedTuple):
     iterations_done: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class _History:
+class _History(NamedTuple):
     """The losses of one process; the first follows `before` iterations, each is of `every`."""
 
     block: tuple[str, int]
@@ -55,6 +54,11 @@ class _History:
     source: str | None
     steps: int | None
     every: int = 1
+
+    @property
+    def shape(self) -> tuple[object, ...]:
+        """Two of one shape are alike, and have the same iterations."""
+        return self.before, len(self.losses), self.every, self.source, self.steps
 
     def alike(self, other: _History) -> bool:
         """Whether places in both are iterations in both.
@@ -239,6 +243,8 @@ def _compare(groups: Sequence[tuple[Sequence[_History], float]]) -> list[_Compar
 def _span(histories: Sequence[_History]) -> _Span | None:
     """The iterations that all of them have; None where there are none."""
     first = histories[0]
+    if all(history.shape == first.shape for history in histories):
+        return _Span(len(histories), first.before, first.before + len(first.losses), first.every)
     start = max(history.before for history in histories)
     end = min(history.before + len(history.losses) for history in histories)
     if end <= start or not all(first.alike(history) for history in histories):

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from orchestrator.model.cell import split_knobs
 from orchestrator.series import spikes, trend
@@ -19,8 +18,7 @@ if TYPE_CHECKING:
 MEMORY_EVERY: Final = 10
 
 
-@dataclass(frozen=True, kw_only=True)
-class Shown:
+class Shown(NamedTuple):
     """One process. None where its series is too short to tell, or nobody counted."""
 
     state: str  # as in the table's `steady_state`
@@ -35,6 +33,7 @@ class Shown:
 def look(frame: pd.DataFrame) -> list[Shown]:
     """Each row of a table of processes that are `ok`, in order."""
     values, memory = frame["values_s"].tolist(), frame["rss_bytes"].tolist()
+    turns = {knobs: _takes_turns(knobs) for knobs in frame["knobs"].unique()}
     batches = [int(batch) for batch in frame["timing_batch"].fillna(1)]
     return [
         Shown(
@@ -42,7 +41,7 @@ def look(frame: pd.DataFrame) -> list[Shown]:
             time=time and time._replace(an_iteration=time.an_iteration / batch),
             memory=grown,
             spikes=spiky,
-            turns=_takes_turns(knobs),
+            turns=turns[knobs],
             retraces=None if retraces is None else int(retraces),
             throttle=throttle,
         )
