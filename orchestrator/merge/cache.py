@@ -21,36 +21,46 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+_AT_ONCE: Final = 10_000  # rows
+_SCHEMA: Final = pa.schema([(name, column.kind) for name, column in COLUMNS.items()])
 _TEXTS: Final = [name for name, column in COLUMNS.items() if column.kind == TEXT]
 
 
 def save(frame: pd.DataFrame, path: Path) -> None:
-    """Write the table, with checksums."""
-    columns = {name: _arrow(frame[name], column.kind) for name, column in COLUMNS.items()}
-    parquet.write_table(
-        pa.table(columns),
-        path,
-        compression="none",  # times are noise, which does not get smaller
-        use_dictionary=_TEXTS,
-        write_statistics=False,
-        write_page_checksum=True,
-    )
+    """Write the table, with checksums; so many rows at a time that no second copy of it is made."""
+    options = {
+        "compression": "none",  # times are noise, which does not get smaller
+        "use_dictionary": _TEXTS,
+        "write_statistics": False,
+        "write_page_checksum": True,
+    }
+    with parquet.ParquetWriter(path, _SCHEMA, **options) as writer:
+        for first in range(0, len(frame), _AT_ONCE):
+            rows = frame.iloc[first : first + _AT_ONCE]
+            columns = [_arrow(rows[name], column.kind) for name, column in COLUMNS.items()]
+            writer.write_table(pa.table(columns, schema=_SCHEMA))
 
 
 def load(path: Path) -> pd.DataFrame | None:
     """The table that was written; None where it is damaged, or not there."""
     try:
-        table = parquet.read_table(
-            path, read_dictionary=_TEXTS, use_threads=False, page_checksum_verification=True
-        )
-        return pd.DataFrame(
-            {
-                name: _pandas(name, table.column(name).combine_chunks(), column.kind)
-                for name, column in COLUMNS.items()
-            }
-        )
+        with parquet.ParquetFile(
+            path, read_dictionary=_TEXTS, page_checksum_verification=True
+        ) as file:
+            groups = range(file.num_row_groups)
+            parts = [_frame(file.read_row_group(group, use_threads=False)) for group in groups]
     except (OSError, KeyError, pa.ArrowException):
         return None
+    return pd.concat(parts, ignore_index=True) if parts else None
+
+
+def _frame(table: Any) -> pd.DataFrame:  # noqa: ANN401  pyarrow has no types
+    return pd.DataFrame(
+        {
+            name: _pandas(name, table.column(name).combine_chunks(), column.kind)
+            for name, column in COLUMNS.items()
+        }
+    )
 
 
 def _arrow(column: pd.Series, kind: pa.DataType) -> Any:  # noqa: ANN401  pyarrow has no types

@@ -56,7 +56,10 @@ NONE: Final = Series(NO_NUMBERS, 0, NO_NUMBERS, NO_NUMBERS)
 
 
 class Run(NamedTuple):
-    """One run; `records` have no series: those stand beside them, by key and attempt."""
+    """One run; `records` have no series: those stand beside them, by key and attempt.
+
+    Of the outputs after training they keep the digest.
+    """
 
     plan: Plan
     records: list[Record]
@@ -107,6 +110,9 @@ class _Kept:
             losses=(),
             rss_bytes=(),
             metadata=self._once("metadata", environment, result.metadata),
+            # Its digest is that of all of them.
+            outputs=result.outputs
+            and msgspec.structs.replace(result.outputs, values=(), summary={}),
         )
 
     def _once(self, what: str, whose: str, part: T) -> T:

@@ -98,7 +98,8 @@ def _one(folder: RunFolder, plan: Plan, place: Path | None) -> Recorded:
         frame = join([run], places=[str(folder.path)])
         if place is not None:
             _keep(place, frame, run.records)
-    return Recorded(plans=(plan,), frame=frame, open_runs=lambda: [(plan, run.records)])
+    records = run.records
+    return Recorded(plans=(plan,), frame=frame, open_runs=lambda: [(plan, records)])
 
 
 def _measured(folder: RunFolder, plan: Plan) -> Run:
