@@ -46,21 +46,22 @@ def _wide(
     arms: Sequence[tuple[str, str]],
 ) -> str:
     """A row a case: columns of seconds, then of percents."""
-    percents = list(dict.fromkeys(_pair(item, cells) for item in found))
+    by_arm = {cell.arm: cell for cell in cells}
+    percents = list(dict.fromkeys(_pair(item, by_arm) for item in found))
+    of_case: dict[str, list[Contrast]] = {}
+    for item in found:
+        of_case.setdefault(item.candidate.case, []).append(item)
+    members: dict[tuple[str, str, str | None], list[Cell]] = {}
+    for cell in cells:
+        members.setdefault((cell.case, cell.api, cell.workload), []).append(cell)
     rows = []
-    keys = dict.fromkeys((cell.case, cell.api, cell.workload) for cell in cells)
-    for case, api, workload in keys:
-        here = [
-            cell for cell in cells if (cell.case, cell.api, cell.workload) == (case, api, workload)
-        ]
+    for (case, api, workload), here in members.items():
         seconds = {(cell.environment, cell.mode): _exact(cell, gaps) for cell in here}
         names = {cell.arm for cell in here}
         told = {
-            _pair(item, cells): words.signed(item.origin_percent)
-            for item in found
-            if item.candidate.case == case
-            and {item.candidate.arm, item.reference.arm} <= names
-            and item.origin_percent is not None
+            _pair(item, by_arm): words.signed(item.origin_percent)
+            for item in of_case.get(case, ())
+            if {item.candidate.arm, item.reference.arm} <= names and item.origin_percent is not None
         }
         rows.append(
             (
@@ -77,12 +78,13 @@ def _stacked(
     cells: Sequence[Cell], found: Sequence[Contrast], gaps: Mapping[tuple[str, str], str]
 ) -> str:
     """A row a cell, for more arms than a page is wide: each percent beside its candidate."""
+    by_arm = {cell.arm: cell for cell in cells}
     told: dict[tuple[str, str], list[str]] = {}
     for item in found:
         if item.origin_percent is not None:
             side = item.candidate
             told.setdefault((side.arm, side.case), []).append(
-                f"{words.signed(item.origin_percent)} {_pair(item, cells)}"
+                f"{words.signed(item.origin_percent)} {_pair(item, by_arm)}"
             )
     return grid(
         ("case", "arm", "percents", "seconds"),
@@ -103,9 +105,8 @@ def _percents(comparison: Comparison, kinds: Iterable[str]) -> list[Contrast]:
     return [contrast for contrast in comparison.contrasts if contrast.kind in kinds]
 
 
-def _pair(contrast: Contrast, cells: Sequence[Cell]) -> str:
+def _pair(contrast: Contrast, by_arm: Mapping[str, Cell]) -> str:
     """The column that a percent stands in: `tf20 vs tf114 graph`, `tf114 graph vs eager`."""
-    by_arm = {cell.arm: cell for cell in cells}
     candidate, reference = by_arm[contrast.candidate.arm], by_arm[contrast.reference.arm]
     if contrast.kind == "mode":
         return f"{reference.environment} graph vs eager"
