@@ -8,7 +8,11 @@ from orchestrator.model.plan import Goal
 
 
 class Status(msgspec.Struct, frozen=True, kw_only=True):
-    """Counting jobs by outcome; `missing` ones have no counting record yet."""
+    """Counting jobs by outcome; `missing` ones have no counting record yet.
+
+    `begun`: records of blocks that are not complete. They count once every arm has one, unless the
+    run is cut before: then the block is done again, whole, and they are superseded.
+    """
 
     run_id: str
     created: str
@@ -18,4 +22,5 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     planned: int
     outcomes: dict[str, int]
     missing: int
+    begun: int = 0
     superseded: int

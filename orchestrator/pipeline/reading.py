@@ -133,11 +133,13 @@ def status(path: Path) -> Status:
     records = list(folder.each_record(plan))
     by_key = attempts.by_key(records)
     outcomes: Counter[str] = Counter()
-    missing = 0
+    missing = begun = 0
     for block in (*plan.blocks, *plan.profile_blocks):
         attempt = attempts.counting_attempt(block, by_key)
         if attempt is None:
             missing += len(block.jobs)
+            last = max((max(by_key[job.key]) for job in block.jobs if job.key in by_key), default=0)
+            begun += sum(last in by_key.get(job.key, {}) for job in block.jobs)
         else:
             outcomes.update(by_key[job.key][attempt].outcome for job in block.jobs)
     return Status(
@@ -149,7 +151,8 @@ def status(path: Path) -> Status:
         planned=len(plan.jobs) + len(plan.profiles),
         outcomes=dict(outcomes),
         missing=missing,
-        superseded=len(records) - outcomes.total(),
+        begun=begun,
+        superseded=len(records) - outcomes.total() - begun,
     )
 
 
@@ -161,6 +164,7 @@ def status_text(found: Status) -> str:
         f"{found.run_id}  {', '.join(found.environments)}  "
         f"{count(found.rounds, 'round')}{goals.so_far(found.goal, ended=not found.missing)}\n"
         f"{count(found.planned, 'job')} planned: {ended or 'none measured yet'}; {state}"
+        + (f" ({found.begun} of these in a block that is not complete)" if found.begun else "")
         + (f"; {count(found.superseded, 'superseded record')}" if found.superseded else "")
     )
 

@@ -53,7 +53,8 @@ def top(agreements: Agreements) -> list[str]:
         item for item in agreements.items if item.scope == "processes" and item.state == "diverging"
     ]
     meanings = dict.fromkeys(meaning(item) for item in lost)
-    return [*(f"{item.arm}, {item.case}: {sentence(item)}" for item in lost), *meanings]
+    told = (f"{item.arm}, {item.case}: its losses are {sentence(item)}" for item in lost)
+    return [*told, *meanings]
 
 
 def meaning(item: Agreement) -> str:

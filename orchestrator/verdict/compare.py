@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from orchestrator.model.comparison import BETWEEN_ARMS, ENOUGH_BLOCKS, Comparison, Contrast
 from orchestrator.paired import blocks, families, intervals
-from orchestrator.paired.cells import read
+from orchestrator.paired.cells import NO_HOST, read
 from orchestrator.verdict import account, caveats, judge, outputs, paths
 from orchestrator.verdict.contrasts import check_reference, pairings
 
@@ -76,7 +76,10 @@ class _Judged:
         references = np.array([pair.reference for pair in pairs], dtype=np.intp)
         self.paired = blocks.valid_pairs(cells, candidates, references)
         ratios = cells.log_s[candidates] - cells.log_s[references]
-        self.found = intervals.estimate(np.where(self.paired, ratios, np.nan), alpha=alpha)
+        self.ratios = np.where(self.paired, ratios, np.nan)
+        self.found = intervals.estimate(self.ratios, alpha=alpha)
+        self.machines = np.where(self.paired, cells.machine[candidates], NO_HOST)
+        several = np.array([len(_kinds(found)) > 1 for found in self.machines], dtype=bool)
         apart = blocks.apart(cells, candidates, references)
         first, alike = _questions(pairs)
         self.agreed = [
@@ -84,7 +87,7 @@ class _Judged:
             for pair, paired in zip(pairs, self.paired, strict=True)
         ]
         same = np.array([found.different is None for found in self.agreed], dtype=bool)
-        self.tested = (self.found.pairs >= ENOUGH_BLOCKS) & ~apart & same & first
+        self.tested = (self.found.pairs >= ENOUGH_BLOCKS) & ~apart & same & ~several & first
         names = [pair.family for pair in pairs]
         self.q = families.corrected(self.found, names, self.tested)[alike]
 
@@ -104,6 +107,13 @@ class _Judged:
         return tuple(
             self._contrast(number, pair, sides, gaps) for number, pair in enumerate(self.pairs)
         )
+
+    def _across(self, number: int) -> str | None:
+        """Why there is no verdict over several kinds of machine, with the ratio on each."""
+        machines = self.machines[number]
+        kinds = _kinds(machines)
+        ratios = [float(np.exp(self.ratios[number][machines == kind].mean())) for kind in kinds]
+        return judge.across(ratios) if len(ratios) > 1 else None
 
     def _contrast(
         self,
@@ -130,7 +140,7 @@ class _Judged:
                 low=low, high=high, q=q, threshold=self.threshold, alpha=self.alpha
             )
         else:
-            reason = judge.too_few(count, unit) or judge.NOT_INTERLEAVED
+            reason = judge.too_few(count, unit) or self._across(number) or judge.NOT_INTERLEAVED
         return Contrast(
             kind=pair.kind,
             family=pair.family,
@@ -156,6 +166,12 @@ class _Judged:
             if agreed.different
             else _origin_percent(self.cells, pair, candidate, reference),
         )
+
+
+def _kinds(machines: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The keys of the machines on which a contrast has pairs."""
+    found: NDArray[np.int64] = np.unique(machines[machines != NO_HOST])
+    return found
 
 
 def _questions(pairs: Sequence[Pairing]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:

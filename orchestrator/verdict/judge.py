@@ -13,6 +13,8 @@ from orchestrator.model.comparison import ENOUGH_BLOCKS, INDICATIVE, OTHER_WORK
 from orchestrator.model.knobs import OF_WORK
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from orchestrator.model.names import State
@@ -43,6 +45,12 @@ def state(
     if slower or faster:
         reason += f"; q = {q:.3g} is not below {alpha:g}"
     return "unclear", reason
+
+
+def across(ratios: Sequence[float]) -> str:
+    """Each machine has a ratio of its own, and their mean is that of none."""
+    each = ", ".join(f"{ratio:.3g}x" for ratio in ratios)
+    return f"no verdict across {len(ratios)} kinds of machine, whose ratios are {each}"
 
 
 def at_most(low: float, high: float) -> str:

@@ -322,6 +322,25 @@ def test_status_counts_in_plain_words(tmp_path: Path, capsys: pytest.CaptureFixt
     ] == capsys.readouterr().out.splitlines()
 
 
+def test_status_tells_a_block_that_is_going_on_from_superseded_ones(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What was measured of the block that is being measured is superseded by nothing so far."""
+    plan = factories.plan(forms=[("tf.keras", "graph")], rounds=2)
+    folder = RunFolder.create(tmp_path, plan)
+    first, second, third, _ = plan.jobs
+    for job, attempt in ((first, 1), (second, 1), (third, 1), (third, 2)):
+        folder.write(factories.record(plan, job, attempt=attempt))
+    assert 0 == __main__.run(["status", str(folder.path)])
+    assert [
+        "run0  tf114, tf20  2 rounds",
+        (
+            "4 jobs planned: 2 ok; 2 jobs missing (1 of these in a block that is not complete); "
+            "1 superseded record"
+        ),
+    ] == capsys.readouterr().out.splitlines()
+
+
 def test_no_command_is_a_usage_error(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a command the help is shown, and the code is 2."""
     assert __main__.run([]) == 2

@@ -229,7 +229,9 @@ def test_times_of_two_machines_are_not_pooled_and_their_ratios_are(tmp_path: Pat
         (item.grade, item.field) for item in summary.differences
     ]
     (contrast,) = [item for item in summary.comparison.contrasts if item.kind == "version"]
-    assert (12, 1.0) == (contrast.pairs, contrast.ratio)
+    assert (12, 1.0, None) == (contrast.pairs, contrast.ratio, contrast.state)
+    reason = "no verdict across 2 kinds of machine, whose ratios are 1x, 1x"
+    assert reason == contrast.reason
     assert "from 2 kinds of machine, paired within each" in contrast.notes
     for side in summary.comparison.cells:
         assert (None, None, 12, 2) == (side.seconds, side.spread, side.processes, side.machines)
