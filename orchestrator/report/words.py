@@ -215,6 +215,6 @@ def _fixed(value: float, decimals: int) -> str:
         return f">{_HUGE}"
     if value < _TINY:
         return f"<{_TINY}"
-    # A small ratio keeps two digits of its own, whatever the width of the interval.
-    least = 1 - math.floor(math.log10(value)) if value < 1 else 0
+    # A ratio keeps two digits of its own, whatever the width of the interval.
+    least = max(0, 1 - math.floor(math.log10(value)))
     return f"{value:.{max(decimals, least)}f}"
