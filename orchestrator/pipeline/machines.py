@@ -123,6 +123,7 @@ def conclude(frame: pd.DataFrame, plan: Plan, folder: Path, *, as_json: bool) ->
     log.data(text)  # before it is written: a full disk must not hide it
     write_report(folder / FILE, codec.encode(found))
     noise.keep(found, cache_folder())
+    log.talk(f"Its run, with a report like that of any race, is in {folder}.")
 
 
 def _hints(pin: tuple[int, ...], uuids: Collection[str], *, noisy: bool) -> tuple[Check, ...]:

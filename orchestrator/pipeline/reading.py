@@ -264,7 +264,9 @@ def _read(
 
 def _context(runs: Sequence[tuple[Plan, list[Record]]]) -> Context:
     hosts = {(record.host.cpu, record.host.cores) for _, records in runs for record in records}
-    cpu, cores = hosts.pop() if len(hosts) == 1 else (None, None)
+    cpu, cores = hosts.copy().pop() if len(hosts) == 1 else (None, None)
+    if len(hosts) > 1:
+        cpu = words.listed(sorted(f"{name} ({count(number, 'core')})" for name, number in hosts))
     plans = [plan for plan, _ in runs]
     return Context(
         environments=tuple(

@@ -239,6 +239,7 @@ def test_times_of_two_machines_are_not_pooled_and_their_ratios_are(tmp_path: Pat
         assert (12, None, None) == (cell.processes, cell.import_s, cell.steady_s)
     report = (tmp_path / "both" / "report.md").read_text(encoding="utf-8")
     assert "10.0 ms" not in report
+    assert "Machine: Another CPU (2 cores) and Test CPU (2 cores)" in report
     for text in (written.text.replace("\n", " "), report):
         assert "CPU is Test CPU in run1, Another CPU in run2" in text
         assert "kernel is 6.1 in run1, 6.2 in run2" in text
