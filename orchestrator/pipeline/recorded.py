@@ -45,6 +45,7 @@ _SETTLED_S: Final = 2.0
 _CODE: Final = ("merge", "model", "series")  # what a table is made by
 _LIBRARIES: Final = ("msgspec", "numpy", "pandas", "pyarrow", "scipy")
 _CHECKSUM: Final = 4  # bytes
+_AT_ONCE: Final = 1_000  # records
 
 Runs = list[tuple["Plan", list[Record]]]
 
@@ -157,7 +158,7 @@ def _kept(place: Path, plan: Plan) -> Recorded | None:
     @cache
     def runs() -> Runs:
         with without_collection():
-            return [(plan, msgspec.msgpack.decode(rest, type=list[Record]))]
+            return [(plan, take_apart(plan, _decoded(rest)).records)]
 
     return Recorded(plans=(plan,), frame=frame, open_runs=runs)
 
@@ -170,7 +171,7 @@ def _keep(place: Path, frame: pd.DataFrame, records: Sequence[Record]) -> None:
         try:
             temporary.mkdir(parents=True)
             save(frame, temporary / _TABLE)
-            raw = msgspec.msgpack.encode([_for_reports(record) for record in records])
+            raw = _encoded(records)
             (temporary / _RECORDS).write_bytes(_checksum(raw) + raw)
             os.rename(temporary, place)  # noqa: PTH104  fails where another process was first
         finally:
@@ -178,6 +179,21 @@ def _keep(place: Path, frame: pd.DataFrame, records: Sequence[Record]) -> None:
         for other in place.parent.iterdir():
             if other != place:
                 shutil.rmtree(other, ignore_errors=True)
+
+
+def _encoded(records: Sequence[Record]) -> bytes:
+    """Some at a time, so that not all of them ever stand in memory with all that they repeat."""
+    return msgspec.msgpack.encode(
+        [
+            msgspec.msgpack.encode([_for_reports(one) for one in records[first : first + _AT_ONCE]])
+            for first in range(0, len(records), _AT_ONCE)
+        ]
+    )
+
+
+def _decoded(raw: bytes) -> Iterator[Record]:
+    for some in msgspec.msgpack.decode(raw, type=list[bytes]):
+        yield from msgspec.msgpack.decode(some, type=list[Record])
 
 
 def _for_reports(record: Record) -> Record:
