@@ -124,11 +124,12 @@ def _table(members: Sequence[Compared], comparison: Comparison) -> Table:
     # Whether the candidate's value stands in the header or in every row.
     parts = [name for name in ("method", "environment", "mode") if name != kind]
     turned = kind != "knob" and len({cell.knobs for cell in references}) > 1
+    own_label = own_knobs(references)
     rows = []
     for item in members:
         labels = [str(getattr(item.reference, name)) for name in parts]
         if turned:
-            labels[1:1] = own_knobs(item.reference, references)
+            labels[1:1] = own_label(item.reference)
         if not alone:
             labels.insert(0, level(item.candidate, item.contrast))
         rows.append(

@@ -11,7 +11,7 @@ from orchestrator.report import words
 from orchestrator.report.rows import Draft, finished
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from orchestrator.model.comparison import Comparison, Contrast
@@ -137,13 +137,18 @@ def shared_knobs(members: Sequence[Cell]) -> str:
     return "+".join(f"{name}={value}" for name, value in first if _in_all((name, value), others))
 
 
-def own_knobs(cell: Cell, members: Sequence[Cell]) -> tuple[str, ...]:
-    """The label of a cell among others by its own knobs; none where all have the same."""
+def own_knobs(members: Sequence[Cell]) -> Callable[[Cell], tuple[str, ...]]:
+    """The label of each of these cells by its own knobs; none where all have the same."""
     if len({item.knobs for item in members}) == 1:
-        return ()
+        return lambda _: ()
     shared = split_knobs(shared_knobs(members))
-    own = {name: value for name, value in split_knobs(cell.knobs).items() if name not in shared}
-    return (words.knobs("+".join(f"{name}={value}" for name, value in own.items())) or DEFAULT,)
+
+    def label(cell: Cell) -> tuple[str, ...]:
+        turned = split_knobs(cell.knobs).items()
+        own = [f"{name}={value}" for name, value in turned if name not in shared]
+        return (words.knobs("+".join(own)) or DEFAULT,)
+
+    return label
 
 
 def label_names(members: Sequence[Cell]) -> tuple[str, ...]:
@@ -189,9 +194,12 @@ def _lines(members: Sequence[Cell], comparison: Comparison) -> Iterator[_Line]:
     """
     reference = comparison.reference
     installed = any(contrast.kind == "as_installed" for contrast in comparison.contrasts)
-    for method, knobs in dict.fromkeys((cell.method, cell.knobs) for cell in members):
-        here = [cell for cell in members if (cell.method, cell.knobs) == (method, knobs)]
-        labels = (method, *own_knobs(here[0], members))
+    own_label = own_knobs(members)
+    lines: dict[tuple[str, str], list[Cell]] = {}
+    for cell in members:
+        lines.setdefault((cell.method, cell.knobs), []).append(cell)
+    for (method, _), here in lines.items():
+        labels = (method, *own_label(here[0]))
         native = {cell.environment: cell for cell in here if cell.native}
         own = native[reference].mode if installed and reference in native else None
         both = {key for key, cell in native.items() if cell.mode == own} - {reference}
