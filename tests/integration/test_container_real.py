@@ -402,12 +402,13 @@ def test_limit_of_the_job(
 def test_limit_of_the_first_call(
     plain: ContainerEnvironment, engine: DockerEngine, tmp_path: Path
 ) -> None:
-    """One that ignores every polite signal is killed; meanwhile the time was told."""
+    """One that ignores every polite signal is killed, and how long it took was told."""
     told: list[float] = []
     limits = Limits(first_call_s=3.0, job_s=60.0)
     execution = run(plain, tmp_path, STUBBORN, limits=limits, beat=told.append)
     assert ("first_call", signal.SIGKILL) == (execution.exceeded, execution.signal)
-    assert len(told) > 2
+    assert told
+    assert min(told) >= limits.first_call_s
     assert sorted(told) == told
     assert left(engine) == []
 
