@@ -8,7 +8,7 @@ import numpy as np
 from scipy import stats
 
 from orchestrator import log, store
-from orchestrator.errors import StackraceError
+from orchestrator.errors import InputError, StackraceError
 from orchestrator.model import codec
 from orchestrator.model.comparison import ENOUGH_BLOCKS
 from orchestrator.model.noise import NOISE_SCHEMA, Noise, NoiseCase
@@ -137,9 +137,14 @@ def newest(
 
 def _stored(folder: Path) -> Iterator[Noise]:
     for path in sorted(folder.glob("*.json")):
+        if not path.is_file():  # a pipe would be waited for
+            log.warn(f"{path} is not a file. It is passed over.")
+            continue
         try:
-            raw = path.read_bytes()
-            yield codec.decode(raw, Noise, source=path, schema=NOISE_SCHEMA)
+            found = codec.decode(path.read_bytes(), Noise, source=path, schema=NOISE_SCHEMA)
+            if min(found.spread, found.rounds, found.detectable) < 0:
+                raise InputError(f"{path} is no selftest: it has numbers below 0.")
+            yield found
         except OSError as error:
             log.warn(f"The selftest in {path} cannot be read: {error.strerror}.")
         except StackraceError as error:

@@ -41,14 +41,17 @@ def found(
     otherwise equal cells: Student's t over rounds, held to its share of the error (Bonferroni), and
     only where it exceeds the threshold.
     """
-    questions = _questions(cells, steps)
+    questions = [
+        item
+        for item in _questions(cells, steps)
+        if np.isfinite(item.at_level - item.at_reference).sum() >= ENOUGH_BLOCKS
+    ]
     if not questions:
         return ()
     factors = np.array([item.at_level - item.at_reference for item in questions])
     signs = np.where(np.nanmean(factors, axis=1) < 0, -1.0, 1.0)
     p = _SIDES * beyond(factors * signs[:, None], float(np.log1p(threshold)))
-    few = np.isfinite(factors).sum(axis=1) < ENOUGH_BLOCKS
-    sure = (p < ERROR / len(questions)) & ~few
+    sure = p < ERROR / len(questions)
     numbers = intervals.estimate(factors, alpha=alpha / len(questions))
     interactions = [
         Interaction(

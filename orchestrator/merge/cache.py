@@ -49,8 +49,8 @@ def load(path: Path) -> pd.DataFrame | None:
         ) as file:
             groups = range(file.num_row_groups)
             parts = [_frame(file.read_row_group(group, use_threads=False)) for group in groups]
-    except (OSError, KeyError, pa.ArrowException):
-        return None
+    except (OSError, pa.ArrowException, AttributeError, KeyError, TypeError, ValueError):
+        return None  # whatever it is, it is not what was written
     return pd.concat(parts, ignore_index=True) if parts else None
 
 

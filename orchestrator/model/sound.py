@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from orchestrator.model.plan import Block, Goal, Job, Plan, PlannedEnvironment
     from orchestrator.model.record import Record
 
+_LARGEST_BATCH = 10**12  # calls, or steps of one call
 _LONGEST_KEY = 128  # it is part of a file's name
 
 
@@ -43,6 +44,9 @@ def record_problem(run_id: str, jobs: Mapping[str, Job], record: Record) -> str 
     for field, value in found.items():
         if value != planned[field]:
             return f"{field} is not that of the job {record.key!r} in plan.json"
+    timing = record.result.timing if record.result else None
+    if timing is not None and not 1 <= timing.batch <= _LARGEST_BATCH:
+        return f"result.timing.batch is {timing.batch}"
     return "attempt is less than 1" if record.attempt < 1 else None
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from orchestrator import control, doctor, gpus, host, log, noise, precision
 from orchestrator.config import cache_folder
+from orchestrator.errors import StackraceError
 from orchestrator.model import codec
 from orchestrator.model.health import Facts
 from orchestrator.model.plan import alpha_of
@@ -122,7 +123,10 @@ def conclude(frame: pd.DataFrame, plan: Plan, folder: Path, *, as_json: bool) ->
         )
     log.data(text)  # before it is written: a full disk must not hide it
     write_report(folder / FILE, codec.encode(found))
-    noise.keep(found, cache_folder())
+    try:
+        noise.keep(found, cache_folder())
+    except StackraceError as error:
+        log.warn(f"{error.what} Later runs will not know of this selftest.")
     log.talk(f"Its run, with a report like that of any race, is in {folder}.")
 
 

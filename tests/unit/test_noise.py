@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import threading
 from typing import TYPE_CHECKING
 
@@ -215,9 +216,12 @@ def test_what_cannot_be_read_is_passed_over(
     (folder / "99990104T000000+0000.json").write_bytes(
         good.read_bytes().replace(b'"m0"', b'"m9"').replace(b"2026", b"9999")
     )
+    os.mkfifo(folder / "99990105T000000+0000.json")
+    below = msgspec.structs.replace(FOUND, created="9999", spread=-1.0)
+    (folder / "99990106T000000+0000.json").write_bytes(msgspec.json.encode(below))
     assert FOUND == noise.newest(tmp_path, "m0", "cpu")
     warned = capsys.readouterr().err
-    assert 3 == warned.count("warning:")
+    assert 5 == warned.count("warning:")
     assert "99990101T000000+0000.json" in warned
     assert "stackrace.noise/9" in warned
 

@@ -158,6 +158,16 @@ def test_a_damaged_file_is_not_read(folder: RunFolder, name: str, damage: str) -
     assert [place] == kept(folder)
 
 
+@pytest.mark.parametrize("column", ["run_id", "round"])
+def test_a_table_of_other_types_is_not_read(folder: RunFolder, column: str) -> None:
+    """Somebody else's Parquet in its place is no table of this run."""
+    whole = read(folder)
+    (place,) = kept(folder)
+    other = whole[[column]].astype("string" if column == "round" else "category")
+    other.to_parquet(folder.path / recorded.CACHE / place / "table.parquet")
+    pd.testing.assert_frame_equal(whole, read(folder))
+
+
 def test_a_folder_that_cannot_be_written_is_read(folder: RunFolder) -> None:
     """Without a word, and nothing is kept."""
     (folder.path / recorded.CACHE).write_bytes(b"")  # a file has the name: no right stops root
