@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, ParamSpec, get_args
 
@@ -14,7 +15,7 @@ from orchestrator.errors import UsageError
 from orchestrator.model.names import Backend
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from orchestrator.config import Config, Flags
 
@@ -22,6 +23,17 @@ P = ParamSpec("P")
 
 # Set by noxfile.py to the sessions that it ran, so that hints name the command the user knows.
 NOX_SESSIONS = "STACKRACE_NOX_SESSIONS"
+
+
+@contextmanager
+def _usage(
+    kind: click.ParamType[float], param: click.Parameter | None, ctx: click.Context | None
+) -> Generator[None]:
+    """Tell what a parser refuses as click tells of an option, with how to write it."""
+    try:
+        yield
+    except UsageError as error:
+        kind.fail(f"{error.what} {error.fix or ''}".rstrip(), param, ctx)
 
 
 class Fraction(click.ParamType[float]):
@@ -39,10 +51,8 @@ class Fraction(click.ParamType[float]):
         from orchestrator.config import parse_precision, parse_threshold
 
         parse = parse_precision if self.what == "precision" else parse_threshold
-        try:
+        with _usage(self, param, ctx):
             return parse(str(value))
-        except UsageError as error:
-            return self.fail(f"{error.what} {error.fix}", param, ctx)
 
 
 class Duration(click.ParamType[float]):
@@ -56,10 +66,8 @@ class Duration(click.ParamType[float]):
         """The seconds; a usage failure says how to write them."""
         from orchestrator.config import parse_duration
 
-        try:
+        with _usage(self, param, ctx):
             return parse_duration(str(value))
-        except UsageError as error:
-            return self.fail(f"{error.what} {error.fix or ''}".rstrip(), param, ctx)
 
 
 threshold = click.option(
