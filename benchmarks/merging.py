@@ -27,7 +27,7 @@ from orchestrator.model.cell import Arm, Case
 from orchestrator.model.names import Input, Method, Mode
 from orchestrator.model.plan import PLAN_SCHEMA, Block, Job, Limits, Plan, PlannedEnvironment
 from orchestrator.pipeline import reading, recorded
-from orchestrator.store import RunFolder
+from orchestrator.store import KEPT, RunFolder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -82,7 +82,7 @@ def measure(records: int = RECORDS, *, repeats: int = REPEATS) -> dict[str, Any]
                 ("cached_s", False, lambda: _report(folder)),
             ):
                 if fresh:
-                    shutil.rmtree(folder / recorded.CACHE, ignore_errors=True)
+                    shutil.rmtree(folder / KEPT, ignore_errors=True)
                 found.setdefault(name, []).append(_cpu_s(work))
         return {
             "records": len(files),
@@ -290,7 +290,7 @@ def _seconds(typical: float, rng: np.random.Generator) -> NDArray[np.float64]:
 
 def _in_fresh_process(folder: Path) -> int:
     """The most memory that a process has which reads and reports on this run, and does no more."""
-    shutil.rmtree(folder / recorded.CACHE, ignore_errors=True)
+    shutil.rmtree(folder / KEPT, ignore_errors=True)
     with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
         return pool.submit(_peak_bytes, folder).result()
 

@@ -6,6 +6,7 @@ rows is then read without making an object of anything.
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -94,12 +95,9 @@ def _texts(column: Any) -> NDArray[np.object_]:  # noqa: ANN401
 
 def _series(column: Any, *, as_lists: bool) -> NDArray[np.object_]:  # noqa: ANN401
     flat = column.flatten().to_numpy(zero_copy_only=False)
-    ends = column.offsets.to_numpy()
-    found = np.empty(len(column), dtype=object)
-    for place, (start, end) in enumerate(zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)):
-        values = flat[start:end]
-        found[place] = _nulls(values) if as_lists else values
-    return found
+    each = (flat[start:end] for start, end in pairwise(column.offsets.to_pylist()))
+    values = map(_nulls, each) if as_lists else each
+    return np.fromiter(values, dtype=np.object_, count=len(column))
 
 
 def _nulls(values: NDArray[np.float64]) -> Sequence[float | None]:

@@ -100,10 +100,7 @@ def _table(fates: Sequence[Fate]) -> pd.DataFrame:
 
 def _objects(values: Sequence[object]) -> NDArray[np.object_]:
     """One object each: of arrays of one length numpy would make a table by itself."""
-    column = np.empty(len(values), dtype=object)
-    for place, value in enumerate(values):
-        column[place] = value
-    return column
+    return np.fromiter(values, dtype=np.object_, count=len(values))
 
 
 def _rows(fates: Sequence[Fate]) -> list[Row]:

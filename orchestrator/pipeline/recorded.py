@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from orchestrator.merge import Run
     from orchestrator.model.plan import Plan
 
-CACHE: Final = ".cache"
 ENOUGH: Final = 500  # records: fewer are read as fast as what was kept of them
 _TABLE: Final = "table.parquet"
 _RECORDS: Final = "records.msgpack"
@@ -71,7 +70,9 @@ def read(paths: Sequence[Path], *, enough: int = ENOUGH) -> Recorded:
     folders = [RunFolder.open(path) for path in paths]
     # Before anything is read: what changes while it is read then has another name.
     kept = [_place(folder) for folder in folders]
-    plans = tuple(folder.plan() for folder in folders)
+    plans = tuple(
+        folder.plan(checked=_exists(place)) for folder, place in zip(folders, kept, strict=True)
+    )
     places = [str(path) for path in paths]
     if len({plan.run_id for plan in plans}) < len(plans):  # copies: all of them is compared
         with without_collection():
@@ -97,9 +98,11 @@ def _one(folder: RunFolder, plan: Plan, place: Path | None) -> Recorded:
     with without_collection():
         run = _measured(folder, plan)
         frame = join([run], places=[str(folder.path)])
+        # The series are in the table now, and nothing else of a result is asked for but there.
+        records = [_for_reports(record) for record in run.records]
+        del run
         if place is not None:
-            _keep(place, frame, run.records)
-    records = run.records
+            _keep(place, frame, records)
     return Recorded(plans=(plan,), frame=frame, open_runs=lambda: [(plan, records)])
 
 
@@ -125,11 +128,16 @@ def _place(folder: RunFolder) -> Path | None:
         state = folder.state()
         if abs(time.time() - state.changed_s) < _SETTLED_S:
             return None
-        return (
-            folder.path / CACHE / hashlib.sha256(f"{state.digest} {_code()}".encode()).hexdigest()
-        )
+        return folder.kept_path(hashlib.sha256(f"{state.digest} {_code()}".encode()).hexdigest())
     except (OSError, InputError):  # whoever reads it says what is wrong
         return None
+
+
+def _exists(place: Path | None) -> bool:
+    try:
+        return place is not None and place.is_dir()
+    except OSError:  # no right to look
+        return False
 
 
 @cache
@@ -185,7 +193,7 @@ def _encoded(records: Sequence[Record]) -> bytes:
     """Some at a time, so that not all of them ever stand in memory with all that they repeat."""
     return msgspec.msgpack.encode(
         [
-            msgspec.msgpack.encode([_for_reports(one) for one in records[first : first + _AT_ONCE]])
+            msgspec.msgpack.encode(records[first : first + _AT_ONCE])
             for first in range(0, len(records), _AT_ONCE)
         ]
     )

@@ -16,7 +16,7 @@ from orchestrator.merge import merge, save
 from orchestrator.model import codec
 from orchestrator.model.plan import ROUNDS_SCHEMA, AddedRounds
 from orchestrator.pipeline import recorded
-from orchestrator.store import RunFolder
+from orchestrator.store import KEPT, RunFolder
 from tests import factories
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
 
 def kept(folder: RunFolder) -> list[str]:
     """The names of what is kept in the folder."""
-    place = folder.path / recorded.CACHE
+    place = folder.path / KEPT
     return sorted(path.name for path in place.iterdir()) if place.exists() else []
 
 
@@ -77,7 +77,7 @@ def test_it_is_read_again_from_what_was_kept(folder: RunFolder) -> None:
     frame = read(folder)
     (name,) = kept(folder)
     frame.loc[0, "reason"] = "kept"
-    save(frame, folder.path / recorded.CACHE / name / "table.parquet")
+    save(frame, folder.path / KEPT / name / "table.parquet")
     assert "kept" == read(folder)["reason"][0]
 
 
@@ -146,7 +146,7 @@ def test_a_damaged_file_is_not_read(folder: RunFolder, name: str, damage: str) -
     """The records are, and what is kept is made again."""
     whole = read(folder)
     (place,) = kept(folder)
-    path = folder.path / recorded.CACHE / place / name
+    path = folder.path / KEPT / place / name
     raw = bytearray(path.read_bytes())
     raw[len(raw) // 2] ^= 0xFF
     if damage == "gone":
@@ -164,15 +164,15 @@ def test_a_table_of_other_types_is_not_read(folder: RunFolder, column: str) -> N
     whole = read(folder)
     (place,) = kept(folder)
     other = whole[[column]].astype("string" if column == "round" else "category")
-    other.to_parquet(folder.path / recorded.CACHE / place / "table.parquet")
+    other.to_parquet(folder.path / KEPT / place / "table.parquet")
     pd.testing.assert_frame_equal(whole, read(folder))
 
 
 def test_a_folder_that_cannot_be_written_is_read(folder: RunFolder) -> None:
     """Without a word, and nothing is kept."""
-    (folder.path / recorded.CACHE).write_bytes(b"")  # a file has the name: no right stops root
+    (folder.path / KEPT).write_bytes(b"")  # a file has the name: no right stops root
     pd.testing.assert_frame_equal(merged(folder), read(folder))
-    assert b"" == (folder.path / recorded.CACHE).read_bytes()
+    assert b"" == (folder.path / KEPT).read_bytes()
 
 
 def test_a_copied_folder_does_not_trust_what_was_copied_with_it(
@@ -203,6 +203,17 @@ def test_files_of_this_moment_are_not_kept(
     monkeypatch.setattr(recorded, "_SETTLED_S", 1e9)
     read(folder)
     assert [] == kept(folder)
+
+
+def test_a_plan_that_cannot_be_read_is_an_error_whatever_was_kept(folder: RunFolder) -> None:
+    """The plan of a kept table is not looked through again: another plan has another table."""
+    recorded.read((folder.path,), enough=1)
+    plan = folder.plan_path.read_text(encoding="utf-8")
+    threshold = f'"threshold": {folder.plan().threshold}'
+    assert threshold in plan
+    folder.plan_path.write_text(plan.replace(threshold, '"threshold": 7'), encoding="utf-8")
+    with pytest.raises(InputError, match="threshold is 7"):
+        recorded.read((folder.path,), enough=1)
 
 
 def test_few_records_are_not_kept(folder: RunFolder) -> None:

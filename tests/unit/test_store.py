@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -194,6 +195,24 @@ def test_what_a_killed_command_left_is_cleared_away(tmp_path: Path) -> None:
     with folder.claimed():
         assert not (folder.path / "work").exists()
         assert [path] == list((folder.path / "records").iterdir())
+
+
+@pytest.mark.parametrize("where", ["plan.d/.0001.json.0.tmp", ".report.md.0.tmp", ".cache/.0.tmp"])
+def test_half_written_files_are_cleared_away_wherever_they_stand(
+    tmp_path: Path, where: str
+) -> None:
+    """A report that somebody is writing at this moment stays; nobody takes an hour for one."""
+    folder, _ = one_record(tmp_path)
+    left = folder.path / where
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(b"{")
+    with folder.claimed():
+        assert left.exists() is not where.startswith("plan.d")
+    left.write_bytes(b"{")
+    hours_ago = time.time() - 7200
+    os.utime(left, (hours_ago, hours_ago))
+    with folder.claimed():
+        assert not left.exists()
 
 
 def test_links_to_files_are_files(tmp_path: Path) -> None:

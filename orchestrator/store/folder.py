@@ -1,31 +1,21 @@
-"""The run folder: the one place that knows its file names. Records are written once.
-
-A record is complete or absent: it is written under a temporary name, synced, and linked to its own
-name, which fails when that exists. So the first writer wins, and a crash leaves nothing half done.
-"""
+"""The run folder: the one place that knows its file names. Records are written once."""
 
 from __future__ import annotations
 
-import ctypes
-import errno
 import hashlib
-import io
 import os
 import shutil
 import stat
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
-from uuid import uuid4
 
-from orchestrator.errors import InputError, StorageError, UsageError
+from orchestrator.errors import InputError, UsageError
 from orchestrator.model import codec, sound
 from orchestrator.model.plan import PLAN_SCHEMA, ROUNDS_SCHEMA, AddedRounds, Plan
 from orchestrator.model.record import RECORD_SCHEMA, Record
-
-_AT_FDCWD = -100
-_RENAME_NOREPLACE = 1
-_libc = ctypes.CDLL(None, use_errno=True)
+from orchestrator.store.files import listed, read, storage_errors, write_once
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -35,112 +25,15 @@ if TYPE_CHECKING:
     from orchestrator.model.workload import Workload
 
 
-DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 SUMMARY = "summary.json"
 ADDED = "plan.d"  # rounds added while it is measured
+KEPT = ".cache"  # may be deleted at any time
 REPORTS = {  # format -> file, in a run folder or wherever a report goes
     "md": "report.md",
     "csv": "timings.csv",
     "json": "timings.json",
     "parquet": "timings.parquet",
 }
-NAME_RESULTS = "Name another folder with --results DIR or STACKRACE_RESULTS."
-NAME_CACHE = "Name another folder with STACKRACE_CACHE."
-
-
-def full_disk(path: Path | str) -> StorageError:
-    """The message for a disk with no room for `path`."""
-    return StorageError(
-        f"The disk is full: {path} could not be written.",
-        why="An environment takes 0.5 to 2 GB, a run a few MB.",
-        fix="Free some space and go on: nothing that was measured is lost.",
-    )
-
-
-@contextmanager
-def storage_errors(path: Path, *, fix: str = NAME_RESULTS) -> Iterator[None]:
-    """Turn what a full disk or a forbidden folder raises into a message that names it."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno is None:  # a time-out, or a library's own: no file is at fault
-            raise
-        if error.errno in DISK_FULL:
-            raise full_disk(path) from error
-        raise UsageError(f"{path} cannot be written: {error.strerror}.", fix=fix) from error
-
-
-@contextmanager
-def _temporary(path: Path, *, fix: str = NAME_RESULTS) -> Iterator[Path]:
-    """A name beside `path` to write under first; nothing has it afterwards."""
-    temporary = path.with_name(f".{path.name}.{uuid4().hex}.tmp")
-    with storage_errors(path, fix=fix):
-        try:
-            yield temporary
-        finally:
-            temporary.unlink(missing_ok=True)
-
-
-def write_once(path: Path, raw: bytes, *, fix: str = NAME_RESULTS, named: bool = True) -> bool:
-    """Write a file that is never rewritten; false when it already exists.
-
-    What it holds is on the disk before it has its name. `named`: that name is there as well when
-    this returns, so that a power cut does not take the file away.
-    """
-    with _temporary(path, fix=fix) as temporary:
-        with temporary.open("wb") as file:
-            file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        written = _link(temporary, path)
-        if written and named:
-            _sync_folder(path.parent)
-    return written
-
-
-def write_report(path: Path, raw: bytes, *, fix: str = NAME_RESULTS) -> None:
-    """Write a file that is made again from the records at any time."""
-    with _temporary(path, fix=fix) as temporary:
-        temporary.write_bytes(raw)
-        temporary.replace(path)
-
-
-def _link(temporary: Path, path: Path) -> bool:
-    """Give the file its own name unless that exists: by a hard link, else by a rename."""
-    try:
-        os.link(temporary, path)
-    except FileExistsError:
-        return False
-    except OSError as error:
-        if error.errno not in {errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK}:
-            raise
-        return rename_new(temporary, path)
-    return True
-
-
-def rename_new(temporary: Path, path: Path) -> bool:
-    """Rename without replacing, for file systems without hard links; false when `path` exists."""
-    result = _libc.renameat2(
-        _AT_FDCWD, os.fsencode(temporary), _AT_FDCWD, os.fsencode(path), _RENAME_NOREPLACE
-    )
-    if result == 0:
-        return True
-    if ctypes.get_errno() == errno.EEXIST:
-        return False
-    # The file system knows no such rename either. The run is claimed: nobody else writes here.
-    if path.exists():
-        return False
-    temporary.rename(path)
-    return True
-
-
-def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):  # not every file system can
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 class State(NamedTuple):
@@ -152,6 +45,9 @@ class State(NamedTuple):
 
     digest: str
     changed_s: float
+
+
+_ABANDONED_S = 3600.0  # whoever writes a report has ended by then
 
 
 @dataclass(frozen=True)
@@ -180,6 +76,10 @@ class RunFolder:
     def workload_path(self, name: str) -> Path:
         """Where the copy of a user's own model stands."""
         return self.path / "workloads" / _plain(name)
+
+    def kept_path(self, digest: str) -> Path:
+        """Where the table stands that was made of files and code of this digest."""
+        return self.path / KEPT / digest
 
     def work_path(self, key: str, attempt: int) -> Path:
         """Where one attempt of a job may write; gone when it has ended."""
@@ -215,15 +115,16 @@ class RunFolder:
             )
         return folder
 
-    def plan(self) -> Plan:
+    def plan(self, *, checked: bool = False) -> Plan:
         """The plan with all rounds that were added to it, validated.
 
-        InputError names the field that contradicts another.
+        InputError names the field that contradicts another. `checked`: the same bytes were
+        validated before.
         """
-        raw = _read(self.plan_path)
+        raw = read(self.plan_path)
         plan = codec.decode(raw, Plan, source=self.plan_path, schema=PLAN_SCHEMA)
         plan = plan.grown(self._added(plan.run_id))
-        problem = sound.plan_problem(plan)
+        problem = None if checked else sound.plan_problem(plan)
         if problem is not None:
             raise InputError(
                 f"{self.plan_path} is not a plan that can be run or read: {problem}.",
@@ -256,15 +157,15 @@ class RunFolder:
 
     def added(self) -> int:
         """How many times rounds were added to the plan."""
-        return len(_listed(self.path / ADDED))
+        return len(listed(self.path / ADDED))
 
     def _added(self, run_id: str) -> list[AddedRounds]:
         """What was added, in order; InputError for a gap in it, or for what is another run's."""
         found = []
-        names = _listed(self.path / ADDED)
+        names = listed(self.path / ADDED)
         for number, name in enumerate(names, start=1):
             path = self.path / ADDED / name
-            added = codec.decode(_read(path), AddedRounds, source=path, schema=ROUNDS_SCHEMA)
+            added = codec.decode(read(path), AddedRounds, source=path, schema=ROUNDS_SCHEMA)
             if (added.run_id, added.number, name) != (run_id, number, f"{number:04}.json"):
                 raise InputError(
                     f"{path} is not part {number} of what was added to run {run_id}.",
@@ -285,26 +186,25 @@ class RunFolder:
         """As `records`, one by one, for a plan that was read already."""
         jobs = {job.key: job for job in (*plan.jobs, *plan.profiles)}
         folder = self.path / "records"
-        for name in _listed(folder):
+        for name in listed(folder):
             yield self._record(f"{folder}/{name}", plan.run_id, jobs)
 
     def state(self) -> State:
         """What stands in it now; InputError or OSError for what cannot be looked at."""
-        digest, changed_ns = hashlib.sha256(), 0
+        digest = hashlib.sha256()
         added, records = self.path / ADDED, self.path / "records"
-        plans = [self.plan_path, *(added / name for name in _listed(added))]
+        plans = [self.plan_path, *(added / name for name in listed(added))]
         for path in plans:
-            raw = _read(path)
+            raw = read(path)
             digest.update(f"{path.name} {len(raw)}\n".encode() + raw)
-        for name in (*map(str, plans), *(f"{records}/{name}" for name in _listed(records))):
-            found = os.stat(name)  # noqa: PTH116  a Path of each takes longer than the look
-            facts = (found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
-            digest.update(f"{name.rpartition('/')[2]} {facts}\n".encode(errors="surrogateescape"))
-            changed_ns = max(changed_ns, found.st_ctime_ns)
-        return State(digest.hexdigest(), changed_ns / 1e9)
+        facts = [_facts(str(path)) for path in plans]
+        with _opened(records) as folder:
+            facts += [_facts(name, folder) for name in listed(records)]
+        digest.update(repr(facts).encode())
+        return State(digest.hexdigest(), max(changed_ns for *_, changed_ns in facts) / 1e9)
 
     def _record(self, path: str, run_id: str, jobs: Mapping[str, Job]) -> Record:
-        record = codec.decode(_read(path), Record, source=path, schema=RECORD_SCHEMA)
+        record = codec.decode(read(path), Record, source=path, schema=RECORD_SCHEMA)
         problem = sound.record_problem(run_id, jobs, record)
         if problem is None and not path.endswith(f"/{record.key}.{record.attempt}.json"):
             # Under another name it would count twice, or hide another record.
@@ -340,8 +240,7 @@ class RunFolder:
                 for name in ("records", "logs"):  # copies may have dropped empty folders
                     (self.path / name).mkdir(exist_ok=True)
                 shutil.rmtree(self.path / "work", ignore_errors=True)
-                for stale in (self.path / "records").glob(".*.tmp"):
-                    stale.unlink(missing_ok=True)
+                self._clear()
         except filelock.Timeout as error:
             raise UsageError(
                 f"Another command is measuring {self.path}.",
@@ -354,41 +253,39 @@ class RunFolder:
                 (self.path / "work").rmdir()
             lock.release()
 
+    def _clear(self) -> None:
+        """Remove what killed commands left half written; reports are written by others too."""
+        for folder in (self.path / "records", self.path / ADDED):
+            for left in folder.glob(".*.tmp"):
+                left.unlink(missing_ok=True)
+        for folder in (self.path, self.path / KEPT):
+            for left in folder.glob(".*.tmp"):
+                if time.time() - left.lstat().st_mtime > _ABANDONED_S:
+                    shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
 
-def _listed(folder: Path) -> list[str]:
-    """The names of the JSON files in a folder, in order; none where it is not there."""
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int | None]:
+    """A descriptor, from which its files are found sooner than by their whole paths."""
     try:
-        with os.scandir(folder) as entries:
-            names = [entry.name for entry in entries]
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:  # copies may have dropped empty folders
-        return []
-    except OSError as error:
-        raise _unreadable(folder, error) from error
-    return sorted(name for name in names if name.endswith(".json") and not name.startswith("."))
-
-
-def _read(path: Path | str) -> bytes:
-    """A file's bytes; InputError for what is none, without waiting for who might write to it."""
+        yield None
+        return
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise InputError(
-                    f"{path} is not a file.",
-                    why="A folder, a pipe or a device has the name of a file of the run.",
-                    fix="Move it away.",
-                )
-            return io.FileIO(descriptor, closefd=False).readall()
-        finally:
-            os.close(descriptor)
-    except OSError as error:
-        raise _unreadable(path, error) from error
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
-def _unreadable(path: Path | str, error: OSError) -> InputError:
-    return InputError(
-        f"{path} cannot be read: {error.strerror}.",
-        fix="Mend its permissions, or move it away.",
+def _facts(name: str, folder: int | None = None) -> tuple[str, int, int, int, int]:
+    found = os.stat(name, dir_fd=folder)
+    return (
+        name.rpartition("/")[2],
+        found.st_ino,
+        found.st_size,
+        found.st_mtime_ns,
+        found.st_ctime_ns,
     )
 
 
