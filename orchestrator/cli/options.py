@@ -70,6 +70,24 @@ class Duration(click.ParamType[float]):
             return parse_duration(str(value))
 
 
+class Seconds(click.ParamType[float]):
+    """`120`, or as a duration: `90s`, `2m`."""
+
+    name = "seconds"
+
+    def convert(
+        self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """The seconds; a usage failure says how to write them."""
+        from orchestrator.config import parse_duration
+
+        try:
+            return float(value)
+        except ValueError:
+            with _usage(self, param, ctx):
+                return parse_duration(str(value), "number of seconds")
+
+
 threshold = click.option(
     "--threshold",
     type=Fraction("threshold"),
@@ -125,7 +143,7 @@ _WHERE = (
     ),
     click.option(
         "--wait-lock",
-        type=float,
+        type=Seconds(),
         metavar="S",
         help="Wait so long for a GPU that another run holds [0].",
     ),

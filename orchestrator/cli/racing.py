@@ -101,7 +101,7 @@ def prepare(**flags: Any) -> int:  # noqa: ANN401 - the names are those of Flags
 @options.reference
 @click.option(
     "--max-job-seconds",
-    type=float,
+    type=options.Seconds(),
     metavar="S",
     help="Limit of one process after its first call; iterations are cut to fit [120].",
 )

@@ -89,7 +89,7 @@ def compare(
 @click.command(
     help="Write the report on recorded runs, and print it. Without a RUN: on the newest.",
 )
-@options.runs
+@click.argument("runs", nargs=-1, type=click.Path(path_type=Path), metavar="[RUN...]")
 @click.option(
     "--format",
     "formats",

@@ -94,7 +94,6 @@ def load(
         )
     results = variables.get("STACKRACE_RESULTS") or table.results or "results"
     threshold = first(flags.threshold, values.threshold(table.threshold, file))
-    devices = first(flags.device, table.device)
     named = sources(flags)
     return Config(
         environments=(
@@ -104,11 +103,11 @@ def load(
         preset=flags.preset or table.preset or DEFAULT_PRESET,
         cases=flags.cases,
         arms=flags.arms,
-        rounds=values.positive(first(flags.rounds, table.rounds), "rounds"),
+        rounds=_rounds(flags, table, file),
         goal=values.goal(flags, table, file),
         threshold=DEFAULT_THRESHOLD if threshold is None else threshold,
         reference=flags.reference or table.reference,
-        limits=_limits(flags, table),
+        limits=_limits(flags, table, file),
         seed=first(flags.seed, table.seed),
         results=values.folder(flags.results or results, "results"),
         cache=cache_folder(variables),
@@ -118,11 +117,11 @@ def load(
         },
         backend=flags.backend or table.backend or "venv",
         sources=named,
-        devices=None if devices is None else values.parse_devices(devices),
+        devices=_devices(flags, table, file),
         gpus=first(flags.gpus, table.gpus) or "auto",
-        wait_lock_s=values.waiting(first(flags.wait_lock, table.wait_lock)),
+        wait_lock_s=_wait_lock_s(flags, table, file),
         containers=_containers(flags, settings.container),
-        pin=_pin(flags, settings),
+        pin=_pin(flags, settings, file),
         rows=settings.environments,
         presets=settings.presets,
         workloads=tuple(
@@ -142,15 +141,32 @@ def cache_folder(variables: Mapping[str, str] = os.environ) -> Path:
     return values.folder(named or platformdirs.user_cache_path("stackrace"), "cache").absolute()
 
 
-def _limits(flags: Flags, table: RunTable) -> Limits:
+def _rounds(flags: Flags, table: RunTable, file: Path) -> int | None:
+    with values.said_in(file, flags.rounds):
+        return values.positive(first(flags.rounds, table.rounds), "rounds")
+
+
+def _devices(flags: Flags, table: RunTable, file: Path) -> tuple[Device, ...] | None:
+    devices = first(flags.device, table.device)
+    with values.said_in(file, flags.device):
+        return None if devices is None else values.parse_devices(devices)
+
+
+def _wait_lock_s(flags: Flags, table: RunTable, file: Path) -> float:
+    with values.said_in(file, flags.wait_lock):
+        return values.waiting(first(flags.wait_lock, table.wait_lock))
+
+
+def _limits(flags: Flags, table: RunTable, file: Path) -> Limits:
     seconds = first(flags.max_job_seconds, table.max_job_seconds)
-    return Limits(
-        first_call_s=values.seconds(table.first_call_seconds, DEFAULT_FIRST_CALL_S, "first-call"),
-        job_s=values.seconds(seconds, DEFAULT_JOB_S, "max-job"),
-    )
+    with values.said_in(file, None):
+        first_call_s = values.seconds(table.first_call_seconds, DEFAULT_FIRST_CALL_S, "first-call")
+    with values.said_in(file, flags.max_job_seconds):
+        job_s = values.seconds(seconds, DEFAULT_JOB_S, "max-job")
+    return Limits(first_call_s=first_call_s, job_s=job_s)
 
 
-def _pin(flags: Flags, settings: Settings) -> tuple[int, ...]:
+def _pin(flags: Flags, settings: Settings, file: Path) -> tuple[int, ...]:
     """The cores that workers are bound to, in containers too."""
     pin = first(flags.pin, settings.run.pin)
     if pin is None:
@@ -160,7 +176,8 @@ def _pin(flags: Flags, settings: Settings) -> tuple[int, ...]:
             "pin and cpus both say on which cores containers run.",
             fix="Leave out cpus: pin holds for containers as well, and is kept in the run's plan.",
         )
-    return values.parse_cores(pin, "pin")
+    with values.said_in(file, flags.pin):
+        return values.parse_cores(pin, "pin")
 
 
 def _containers(flags: Flags, table: ContainerTable) -> ContainerOptions:

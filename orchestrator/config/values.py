@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, get_args
 
@@ -13,6 +14,8 @@ from orchestrator.model.names import Device
 from orchestrator.model.plan import Goal
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from orchestrator.config.file import RunTable
     from orchestrator.config.flags import Flags
 
@@ -124,11 +127,18 @@ def waiting(value: float | None) -> float:
 
 def threshold(value: str | float | None, file: Path) -> float | None:
     """The threshold of stackrace.toml, when it has one."""
-    if value is None:
-        return None
+    with said_in(file, None):
+        return None if value is None else parse_threshold(str(value))
+
+
+@contextmanager
+def said_in(file: Path, flag: object) -> Iterator[None]:
+    """Name the file in what is refused, where it is the file that says it and no option does."""
     try:
-        return parse_threshold(str(value))
+        yield
     except UsageError as error:
+        if flag is not None:
+            raise
         raise UsageError(f"{file}: {error.what}", why=error.why, fix=error.fix) from error
 
 
@@ -150,13 +160,11 @@ def goal(flags: Flags, table: RunTable, file: Path) -> Goal | None:
         return Goal(budget_s=flags.budget, precision=flags.precision)
     if table.budget is None and table.precision is None:
         return None
-    try:
+    with said_in(file, None):
         return Goal(
             budget_s=None if table.budget is None else parse_duration(table.budget),
             precision=None if table.precision is None else parse_precision(str(table.precision)),
         )
-    except UsageError as error:
-        raise UsageError(f"{file}: {error.what}", why=error.why, fix=error.fix) from error
 
 
 def folder(text: str | Path, what: str) -> Path:

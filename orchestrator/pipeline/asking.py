@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from orchestrator import kernel
+from orchestrator.config import DEFAULT_THRESHOLD
 from orchestrator.model.advice import Asked
 from orchestrator.workload import ENTRY
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from orchestrator.model.plan import Plan, PlannedEnvironment
 
@@ -27,8 +29,19 @@ def asked(plans: Sequence[Plan]) -> Asked:
         options=(
             *(f"--with={name}" for name in extra),
             *(["--backend=container"] if "container" in ours else []),
+            *_alike(plans),
         ),
     )
+
+
+def _alike(plans: Sequence[Plan]) -> Iterator[str]:
+    """What was asked of all of them, and changes what is measured or judged."""
+    pins = {plan.pin for plan in plans}
+    thresholds = {plan.threshold for plan in plans}
+    if len(pins) == 1 and any(pins):
+        yield f"--pin={kernel.text(pins.pop())}"
+    if len(thresholds) == 1 and thresholds != {DEFAULT_THRESHOLD}:
+        yield f"--threshold={thresholds.pop():.6g}"
 
 
 def _named(item: PlannedEnvironment) -> tuple[str, ...]:

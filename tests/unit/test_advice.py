@@ -232,6 +232,14 @@ def test_one_configuration_of_an_own_model_asks_for_other_methods() -> None:
     assert step.command == "stackrace run tf114 --workload=mine.py --case '*/given/*'"
 
 
+def test_the_command_binds_workers_and_judges_as_before() -> None:
+    """What all runs had in common; where they differ nobody knows which was meant."""
+    plan = grid(rounds=3, cases=[factories.case("fit")], environments=["tf114"])
+    pinned = msgspec.structs.replace(plan, pin=(0, 1, 2, 5), threshold=0.035)
+    assert ("--pin=0-2,5", "--threshold=0.035") == asking.asked([pinned]).options
+    assert () == asking.asked([plan, pinned]).options == asking.asked([plan]).options
+
+
 def test_the_command_names_devices_and_knobs() -> None:
     """Without --device a case on the GPU is none; many cases are named together."""
     knobs = {"batch_size": "64"}

@@ -57,6 +57,8 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["run", "tf114", "--case", "*/fit+batchsize=4"], "Did you mean batch_size?"),
         (["run", "tf114", "--workload", "nowhere.py"], "There is no workload nowhere.py."),
         (["run", "tf114", "--with", ""], "--with is empty."),
+        (["run", "tf114", "--wait-lock", "3x"], "'3x' is not a number of seconds. Write it as 90s"),
+        (["run", "tf114", "--max-job-seconds", "1s2m"], "'1s2m' is not a number of seconds."),
         (["run", "tf114", "--with", "-r"], "--with '-r' is no package."),
         (["run", "--resume", "x", "--profile"], "takes no other option"),
         (["init", "model.txt"], "model.txt ends in neither .py nor .toml."),

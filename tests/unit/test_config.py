@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import config
+from orchestrator.cli import options
 from orchestrator.config import Flags, values
 from orchestrator.errors import InputError, UsageError
 from orchestrator.model.plan import Goal
@@ -215,6 +216,31 @@ def test_an_image_belongs_to_the_only_environment(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "flags"),
+    [
+        ("rounds = 0", Flags(rounds=0)),
+        ('pin = "3-1"', Flags(pin="3-1")),
+        ('device = "tpu"', Flags(device="tpu")),
+        ("wait-lock = -1.0", Flags(wait_lock=-1.0)),
+        ("max-job-seconds = 0", Flags(max_job_seconds=0)),
+        ("first-call-seconds = -5", None),
+        ('budget = "soon"', None),
+        ('precision = "0.001%"', None),
+    ],
+)
+def test_what_the_file_says_wrongly_is_told_with_its_name(
+    tmp_path: Path, text: str, flags: Flags | None
+) -> None:
+    """Nobody looks into a file for what stands on the command line, nor the other way round."""
+    with pytest.raises(UsageError, match=r"^\S*stackrace\.toml: "):
+        load(tmp_path, f"[run]\n{text}\n")
+    if flags is not None:
+        with pytest.raises(UsageError) as raised:
+            load(tmp_path, f"[run]\n{text}\n", flags)
+        assert "stackrace.toml" not in raised.value.what
+
+
+@pytest.mark.parametrize(
     ("flags", "message"),
     [
         (Flags(pythons=("mine",)), "not NAME=PATH"),
@@ -383,3 +409,9 @@ def test_rounds_are_given_or_decided(tmp_path: Path, text: str, flags: Flags, me
     """Never both in one place; the message names the place."""
     with pytest.raises(UsageError, match=message):
         load(tmp_path, f"[run]\n{text}\n", flags)
+
+
+@pytest.mark.parametrize(("text", "seconds"), [("120", 120.0), ("2m", 120.0), ("1.5", 1.5)])
+def test_seconds_may_have_a_unit(text: str, seconds: float) -> None:
+    """Who writes --budget 90s writes --wait-lock 90s as well."""
+    assert seconds == options.Seconds().convert(text, None, None)
