@@ -51,4 +51,5 @@ class Findings:
     broken: tuple[Broken, ...] = ()
     differences: tuple[Difference, ...] = ()  # between runs and machines, none of them blocking
     precision: Precision | None = None  # of one run that was asked for one
+    ended: str = ""  # why one run with a goal got no more rounds
     noise: tuple[Noise, ...] = ()  # the newest selftest of each machine that was used

@@ -241,6 +241,7 @@ def _read(
     )
     every = compared()
     selftests = machines.known(frame)
+    ending = rounds.ending(plans[0], frame) if len(plans) == 1 else rounds.Ending()
     findings = Findings(
         comparison=compared(kinds=kinds) if kinds else every,
         # Of all kinds: what computes something else is not advised because nobody asked.
@@ -252,7 +253,8 @@ def _read(
         broken=beside.broken(runs),
         differences=differences(runs),
         noise=selftests,
-        precision=rounds.reached(plans[0], frame) if len(plans) == 1 else None,
+        precision=ending.precision,
+        ended=ending.reason,
     )
     return Reading(
         frame=frame,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from statistics import fmean
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from orchestrator import log, plan, precision, run
 from orchestrator.merge import merge
@@ -33,11 +33,12 @@ def work_through(
     Profiles come last. `records`, those of the folder, grow with it.
     """
     missing = run.missing_blocks((*planned.blocks, *planned.profile_blocks), records)
+    new = bool(missing)
     title = "racing" if planned.goal is None else "racing, rounds may be added"
     with log.progress(title, sum(len(block.jobs) for block in missing)) as progress:
         run.work_through(planned.blocks, folder, records, measure, progress)
         if planned.goal is not None:
-            _add(planned, folder, records, measure, progress=progress, goal=planned.goal)
+            _add(planned, folder, records, measure, progress=progress, goal=planned.goal, new=new)
         run.work_through(planned.profile_blocks, folder, records, measure, progress)
 
 
@@ -76,11 +77,24 @@ def expected(planned: Plan, records: attempts.ByKey) -> int | None:
     return None if found is None else found.rounds
 
 
-def reached(planned: Plan, frame: pd.DataFrame) -> Precision | None:
-    """Whether a run is as precise as was asked; None where no precision was. `frame`: its table."""
-    if planned.goal is None or planned.goal.precision is None:
-        return None
-    return precision.reached(_read(planned, frame), planned, planned.goal.precision)
+class Ending(NamedTuple):
+    """What became of a run with a goal."""
+
+    precision: Precision | None = None  # whether it is as precise as was asked, if it was
+    reason: str = ""  # why no more rounds were added; empty where some are still to come
+
+
+def ending(planned: Plan, frame: pd.DataFrame) -> Ending:
+    """Whether a run came to its goal, and why it ended. `frame`: its table."""
+    if planned.goal is None:
+        return Ending()
+    found, asked = _read(planned, frame), planned.goal.precision
+    decision = precision.decide(found, planned, planned.goal)
+    over = not decision.cases and not (frame["outcome"] == "missing").any()
+    return Ending(
+        precision=None if asked is None else precision.reached(found, planned, asked),
+        reason=decision.reason if over else "",
+    )
 
 
 def _add(
@@ -91,10 +105,15 @@ def _add(
     *,
     progress: Growing,
     goal: Goal,
+    new: bool,
 ) -> None:
-    """Add rounds to a plan of which nothing is missing, one by one, and measure them."""
+    """Add rounds to a plan of which nothing is missing, one by one, and measure them.
+
+    `new`: some of them were measured just now.
+    """
     found = _measured(planned, records)
-    _foretell(planned, goal, found)
+    if new or precision.decide(found, planned, goal).cases:
+        _foretell(planned, goal, found)
     while (decision := precision.decide(found, planned, goal)).cases:
         number = planned.rounds + 1
         added = AddedRounds(
@@ -110,7 +129,7 @@ def _add(
         progress.extend(sum(len(block.jobs) for block in added.blocks))
         run.work_through(added.blocks, folder, records, measure, progress)
         found = _measured(planned, records)
-    log.talk(f"No more rounds after {planned.rounds}: {decision.reason}.")
+    log.talk(goals.ended(planned.rounds, decision.reason))
 
 
 def _foretell(planned: Plan, goal: Goal, found: precision.Measured) -> None:

@@ -9,6 +9,9 @@ from orchestrator.model.phrases import count
 from orchestrator.report import words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from orchestrator.model.findings import Findings
     from orchestrator.model.plan import Goal
     from orchestrator.model.precision import Forecast, Precision
 
@@ -85,6 +88,19 @@ def so_far(goal: Goal | None, *, ended: bool) -> str:
     if goal.precision is not None:
         parts.append(f"precision {words.percent(goal.precision)}")
     return f"{'' if ended else ' so far; more may be added'} ({', '.join(parts)})"
+
+
+def after(findings: Findings, rounds: int) -> Iterator[str]:
+    """What became of a run with a goal."""
+    if findings.precision is not None:
+        yield reached(findings.precision)
+    if findings.ended:
+        yield ended(rounds, findings.ended)
+
+
+def ended(rounds: int, reason: str) -> str:
+    """Why a run got no more rounds."""
+    return f"No more rounds after {rounds}: {reason}."
 
 
 def reached(found: Precision) -> str:

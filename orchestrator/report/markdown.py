@@ -171,7 +171,7 @@ def _trust(findings: Findings, context: Context) -> Iterator[str]:
         lines.rule(comparison) if comparison.contrasts else "",
         _CORRECTION if comparison.contrasts else "",
         lines.power(comparison),
-        goals.reached(findings.precision) if findings.precision else "",
+        *goals.after(findings, context.rounds),
         *lines.selftests(findings),
         lines.jobs(comparison, context),
         *comparison.warnings,

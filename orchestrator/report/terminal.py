@@ -79,7 +79,8 @@ def render(
     page.gap()
     page.say(lines.rule(comparison) if comparison.contrasts and not nothing else "")
     page.say(lines.power(comparison))
-    page.say(goals.reached(findings.precision) if findings.precision else "")
+    for line in goals.after(findings, context.rounds):
+        page.say(line)
     for line in lines.selftests(findings):
         page.say(line)
     page.say(lines.jobs(comparison, context))

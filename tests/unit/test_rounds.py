@@ -131,7 +131,21 @@ def test_a_budget_ends_by_time(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert found.rounds == 8
     said = capsys.readouterr().err
     assert "About 8 rounds, 1 min 36 s of measuring in all: differences of " in said
-    assert "No more rounds after 8: another round does not fit into the budget." in said
+    why = "No more rounds after 8: another round does not fit into the budget."
+    assert why in said
+    told = reading.compare([folder.path])
+    assert why in told.text
+    assert f"- {why}" in told.markdown
+    race(folder, Fake(folder, {}))
+    assert [why] == [line for line in capsys.readouterr().err.splitlines() if line.strip()]
+
+
+def test_a_run_that_was_cut_does_not_say_why_it_ended(folder: RunFolder) -> None:
+    """Neither in the pilot nor between two rounds: more are still to come."""
+    for stop_after in (5, 12):
+        with pytest.raises(KeyboardInterrupt):
+            race(folder, Fake(folder, {QUIET: 0.002, NOISY: 0.08}, stop_after=stop_after))
+        assert "" == reading.compare([folder.path]).findings.ended
 
 
 def test_a_pilot_may_use_up_the_budget(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
