@@ -11,6 +11,7 @@ from orchestrator import advice, control, log, quantities, reproducibility
 from orchestrator.errors import InputError, UsageError, nearest
 from orchestrator.merge import differences, export
 from orchestrator.model import attempts, codec
+from orchestrator.model.advice import Advice
 from orchestrator.model.findings import Findings
 from orchestrator.model.names import FAILED_OUTCOMES
 from orchestrator.model.phrases import count
@@ -241,11 +242,13 @@ def _read(
     )
     every = compared()
     selftests = machines.known(frame)
+    selftest = all(plan.selftest for plan in plans)
     ending = rounds.ending(plans[0], frame) if len(plans) == 1 else rounds.Ending()
     findings = Findings(
         comparison=compared(kinds=kinds) if kinds else every,
         # Of all kinds: what computes something else is not advised because nobody asked.
-        advice=advice.of(frame, every, asking.asked(plans)),
+        # A copy of an environment is no choice.
+        advice=advice.of(frame, every, asking.asked(plans)) if not selftest else Advice(),
         quantities=quantities.of(frame),
         agreements=reproducibility.of(frame),
         changed=control.changed(frame, spreads=machines.controls(selftests)),
@@ -278,6 +281,7 @@ def _context(runs: Sequence[tuple[Plan, list[Record]]]) -> Context:
         cpu=cpu,
         cores=cores,
         own_model=any(plan.workloads for plan in plans),
+        selftest=all(plan.selftest for plan in plans),
     )
 
 

@@ -24,3 +24,4 @@ class Context:
     command: str | None = None  # measures more rounds
     command_s: float | None = None  # about how long that takes
     own_model: bool = False  # the user's own workload was raced
+    selftest: bool = False  # an environment was raced against a copy of itself

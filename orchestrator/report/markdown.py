@@ -81,7 +81,10 @@ def _opening(cells: Sequence[Cell], findings: Findings, context: Context) -> Ite
         item.identifier for item in context.environments if item.identifier != comparison.reference
     ]
     against = [words.listed(others)] if others else []
-    yield f"# {text(' against '.join([*against, comparison.reference]))}"
+    title = " against ".join([*against, comparison.reference])
+    if context.selftest:
+        title = f"Selftest: {comparison.reference} against a copy of itself"
+    yield f"# {text(title)}"
     yield bullets(lines.versions(context))
     yield text(lines.place(cells, comparison, context)) + "."
     if not lines.unmeasured(cells, comparison):

@@ -31,7 +31,9 @@ def section(cells: Sequence[Cell], comparison: Comparison, context: Context) -> 
     if found:
         yield (
             "A percent says how much longer the slower of the two takes: `+` where the newer "
-            "version is the faster one (of graph and eager: graph), `-` where it is the slower."
+            "version is the faster one (of graph and eager: graph), `-` where it is the slower. It "
+            "compares these medians over all processes; the ratios above compare the processes of "
+            "each block, so that small ones may lie on the other side."
         )
     if len(arms) > MOST_COLUMNS:
         yield _stacked(cells, found, gaps)

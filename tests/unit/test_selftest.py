@@ -85,6 +85,16 @@ def test_a_selftest_is_told_and_kept(
     assert 0 < found.control < 0.01
 
 
+def test_the_report_of_a_selftest_is_one(tmp_path: Path) -> None:
+    """It says what it is in its title, and advises nothing: a copy is no choice."""
+    run = measured(tmp_path / "results", selftest())
+    reading.conclude(run, preparing_s=0.0, more_rounds=None)
+    page = (run.path / "report.md").read_text(encoding="utf-8")
+    assert page.startswith("# Selftest: tf114 against a copy of itself\n")
+    assert "## Advice" not in page
+    assert "Measure next" not in page
+
+
 def test_a_selftest_as_json_is_its_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing else goes to stdout; to conclude again rewrites nothing."""
     run = measured(tmp_path / "results", selftest())
