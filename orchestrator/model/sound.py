@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _LARGEST_BATCH = 10**12  # calls, or steps of one call
 _LONGEST_KEY = 128  # it is part of a file's name
+_LATEST_S = 1e11  # since 1970, or since the machine was started: some thousand years
 
 
 def plan_problem(plan: Plan) -> str | None:
@@ -44,10 +45,25 @@ def record_problem(run_id: str, jobs: Mapping[str, Job], record: Record) -> str 
     for field, value in found.items():
         if value != planned[field]:
             return f"{field} is not that of the job {record.key!r} in plan.json"
+    return _problem_by_itself(record)
+
+
+def _problem_by_itself(record: Record) -> str | None:
     timing = record.result.timing if record.result else None
     if timing is not None and not 1 <= timing.batch <= _LARGEST_BATCH:
         return f"result.timing.batch is {timing.batch}"
-    return "attempt is less than 1" if record.attempt < 1 else None
+    if record.attempt < 1:
+        return "attempt is less than 1"
+    if not _in_time(record):
+        return "start or end is at no time that a clock shows"
+    if not is_name(record.host.machine) or len(record.host.machine) > _LONGEST_KEY:
+        return f"host.machine is {record.host.machine[:_LONGEST_KEY]!r}, which is not a name"
+    return None
+
+
+def _in_time(record: Record) -> bool:
+    start, end = record.start, record.end
+    return max(abs(start.wall), abs(end.wall), abs(start.monotonic), abs(end.monotonic)) < _LATEST_S
 
 
 def _plan_problems(plan: Plan) -> Iterator[str]:

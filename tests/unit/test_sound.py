@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,6 +11,7 @@ import pytest
 from orchestrator.errors import InputError
 from orchestrator.model import codec
 from orchestrator.model.plan import Block, Job, Limits
+from orchestrator.model.record import Instant
 from orchestrator.model.sound import plan_problem
 from orchestrator.store import RunFolder
 from tests import factories
@@ -52,6 +54,29 @@ def test_a_plan_that_was_made_is_sound() -> None:
     assert plan_problem(PROFILED) is None
     assert plan_problem(RACED) is None
     assert plan_problem(msgspec.structs.replace(PLAN, workloads=RACED.workloads[:1])) is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "problem"),
+    [
+        ({"end": Instant(wall=1e308, monotonic=1.0)}, "at no time that a clock shows"),
+        ({"start": Instant(wall=1.0, monotonic=-1e308)}, "at no time that a clock shows"),
+        ({"host": {"machine": "m" * 5000}}, "which is not a name"),
+        ({"host": {"machine": "../../elsewhere"}}, "host.machine is '../../elsewhere'"),
+    ],
+)
+def test_a_record_with_facts_that_cannot_be_is_refused(
+    tmp_path: Path, changes: dict[str, Any], problem: str
+) -> None:
+    """Every command that reads the run names the file, and none fails on what it computes."""
+    folder = RunFolder.create(tmp_path, PLAN)
+    record, *_ = factories.measured(PLAN, lambda _: 0.01)
+    if "host" in changes:
+        changes = {"host": msgspec.structs.replace(record.host, **changes["host"])}
+    folder.write(msgspec.structs.replace(record, **changes))
+    with pytest.raises(InputError, match=re.escape(problem)) as raised:
+        folder.records()
+    assert record.key in raised.value.what
 
 
 @pytest.mark.parametrize(
