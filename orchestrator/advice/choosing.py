@@ -94,13 +94,8 @@ def beyond(log_ratios: NDArray[np.float64], least: float) -> NDArray[np.float64]
 
     Student's t over the paired log ratios; NaN entries are no pairs, and one pair says nothing.
     """
-    valid = np.isfinite(log_ratios)
-    pairs = valid.sum(axis=1)
-    filled = np.where(valid, log_ratios, 0.0)
-    mean = filled.sum(axis=1) / np.maximum(pairs, 1)
-    squares = np.where(valid, (filled - mean[:, None]) ** 2, 0.0).sum(axis=1)
+    pairs, mean, error = intervals.means(log_ratios)
     freedom = np.maximum(pairs - 1, 1)
-    error = np.sqrt(squares / freedom / np.maximum(pairs, 1))
     flat = error == 0
     distance = (mean - least) / np.where(flat, 1.0, error)
     p = np.where(flat, np.where(mean > least, 0.0, 1.0), stats.t.sf(distance, freedom))

@@ -11,6 +11,7 @@ from orchestrator.model.names import ContrastKind, State
 
 COMPARISON_SCHEMA: Final = "stackrace.comparison/1"
 ENOUGH_BLOCKS: Final = 5  # with fewer, numbers stand without a verdict
+ENOUGH_VALUES: Final = 10  # timed in one process: with fewer, its median is indicative
 INDICATIVE: Final = "indicative: "  # how the reason begins then
 # The note of a contrast whose iterations do not do the same: its ratio is no gain and no loss.
 OTHER_WORK: Final = "not the same work"

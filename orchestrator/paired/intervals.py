@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from scipy import stats
@@ -37,16 +37,11 @@ def estimate(log_ratios: Floats, *, alpha: float) -> Estimates:
     ratios are taken as independent and the interval is Student's, as in `scipy.stats.ttest_rel` on
     the logs. Without any variance the interval is a point, and p is 0, or 1 at a ratio of 1.
     """
-    valid = np.isfinite(log_ratios)
-    pairs = valid.sum(axis=1)
-    filled = np.where(valid, log_ratios, 0.0)
-    mean = filled.sum(axis=1) / np.maximum(pairs, 1)
-    freedom = np.maximum(pairs - 1, 1)
-    squares = np.where(valid, (filled - mean[:, None]) ** 2, 0.0).sum(axis=1)
-    error = np.sqrt(squares / freedom / np.maximum(pairs, 1))
+    pairs, mean, error = means(log_ratios)
     half = half_widths(error, pairs, alpha=alpha)
     flat = error == 0
     distance = np.abs(mean) / np.where(flat, 1.0, error)
+    freedom = np.maximum(pairs - 1, 1)
     p = np.where(flat, np.where(mean == 0, 1.0, 0.0), 2 * stats.t.sf(distance, freedom))
 
     def where(enough: NDArray[np.bool_], values: Floats) -> Floats:
@@ -60,6 +55,25 @@ def estimate(log_ratios: Floats, *, alpha: float) -> Estimates:
         p=where(pairs > 1, p),
         standard_error=where(pairs > 1, error),
     )
+
+
+class Means(NamedTuple):
+    """Of each row; of one without pairs the mean is 0, of one with fewer than two the error is."""
+
+    pairs: NDArray[np.int64]
+    mean: Floats  # log ratio
+    standard_error: Floats
+
+
+def means(log_ratios: Floats) -> Means:
+    """How many pairs each row has, their mean, and its standard error; NaN entries are no pairs."""
+    valid = np.isfinite(log_ratios)
+    pairs = valid.sum(axis=1)
+    filled = np.where(valid, log_ratios, 0.0)
+    mean = filled.sum(axis=1) / np.maximum(pairs, 1)
+    squares = np.where(valid, (filled - mean[:, None]) ** 2, 0.0).sum(axis=1)
+    error = np.sqrt(squares / np.maximum(pairs - 1, 1) / np.maximum(pairs, 1))
+    return Means(pairs, mean, error)
 
 
 def half_widths(standard_error: Floats, pairs: NDArray[np.int64], *, alpha: float) -> Floats:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from orchestrator.model import phrases
-from orchestrator.model.comparison import INDICATIVE
+from orchestrator.model.comparison import ENOUGH_VALUES, INDICATIVE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 # Of the processes of a side: from there on the ratio is not one of steady states.
 MANY: Final = 0.5
-ENOUGH_VALUES: Final = 10
 
 
 def notes(cells: Cells, pairing: Pairing, paired: NDArray[np.bool_]) -> tuple[str, ...]:

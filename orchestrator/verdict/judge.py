@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from orchestrator.model import phrases
-from orchestrator.model.comparison import ENOUGH_BLOCKS, INDICATIVE, OTHER_WORK
+from orchestrator.model.comparison import ENOUGH_BLOCKS, ENOUGH_VALUES, INDICATIVE, OTHER_WORK
 from orchestrator.model.knobs import OF_WORK
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from orchestrator.paired.cells import Cells
     from orchestrator.verdict.contrasts import Pairing
 
-ENOUGH_ITERATIONS: Final = 10
 _WHOLE_FROM: Final = 10
 NOT_INTERLEAVED: Final = "not interleaved in time: all of one was measured before all of the other"
 
@@ -84,7 +83,7 @@ def notes(cells: Cells, pairing: Pairing, paired: NDArray[np.bool_], unit: str) 
     both = [pairing.candidate, pairing.reference]
     found = [_dropped(cells, both, paired, unit)]
     iterations = cells.iterations[both][:, paired]
-    if (iterations < ENOUGH_ITERATIONS).any():
+    if (iterations < ENOUGH_VALUES).any():
         found.append(f"{INDICATIVE}{phrases.count(int(np.nanmin(iterations)), 'iteration')}")
     if pairing.knob in OF_WORK:
         found.append(f"{OTHER_WORK}: {pairing.knob}")

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from orchestrator.model.comparison import ENOUGH_VALUES
 from orchestrator.model.result import Iterations
+from orchestrator.quantities.processes import MEMORY_EVERY
 from tests.contract.test_guest_user import DATA, MODEL
 
 if TYPE_CHECKING:
@@ -24,6 +26,12 @@ COUNTED = "calls = [0]\ndef step(model, batch):\n    calls[0] += 1\n    return c
 def timing() -> Any:  # noqa: ANN401
     """The guest's side, which the host never imports outside of tests."""
     return importlib.import_module("workloads.timing")
+
+
+def test_both_sides_mean_the_same_numbers(timing: Any) -> None:  # noqa: ANN401
+    """They share files, never code: what either assumes of the other stands in both."""
+    assert timing.ENOUGH_VALUES == ENOUGH_VALUES
+    assert timing.MEMORY_EVERY == MEMORY_EVERY
 
 
 def measured(
