@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final
@@ -42,6 +43,7 @@ for _ in iter(sys.stdin.readline, ""):
 # How much longer the whole work takes than what is told of it, at least.
 WHOLE: Final = _PIECES / _TOLD
 PATIENCE_S: Final = 10.0
+FRESH_S: Final = 0.1  # between two jobs nothing else happens: one reading does for both
 # A block is told when it is beyond both: deviations of the readings, and a fraction of the time.
 DEVIATIONS: Final = 4.0
 FLOOR: Final = float(np.log(1.03))
@@ -59,6 +61,7 @@ class Clock:
         self._work = work
         self._cores = cores
         self._companion: Companion | None = None
+        self._last: tuple[float, float] | None = None  # a reading, and when it was made
 
     def __enter__(self) -> Self:
         with suppress(OSError):  # a run is not given up for want of a control
@@ -70,10 +73,16 @@ class Clock:
             self._companion.close()
 
     def seconds(self) -> float | None:
-        """Seconds that the work takes now; None when there is nobody to do it."""
+        """Seconds that the work takes now; None when there is nobody to do it.
+
+        Asked again at once it tells the same: after one job, and before the next.
+        """
         if self._companion is None:
             return None
+        if self._last is not None and time.monotonic() - self._last[1] < FRESH_S:
+            return self._last[0]
         answer = self._companion.ask(b"", timeout_s=PATIENCE_S)
+        self._last = None if answer is None else (float(answer), time.monotonic())
         return None if answer is None else float(answer)
 
 
@@ -90,7 +99,7 @@ def spread(frame: pd.DataFrame) -> float | None:
     By their median deviation, so that what was slowed down for a while does not widen it; None
     where there are too few.
     """
-    series = np.log(_read(frame)[READINGS].to_numpy(dtype=float)).ravel()
+    series = _once(np.log(_read(frame)[READINGS].to_numpy(dtype=float)))
     return None if len(series) < steady.ENOUGH else _level(series)[1]
 
 
@@ -117,9 +126,17 @@ def _read(frame: pd.DataFrame) -> pd.DataFrame:
     return frame[known.to_numpy(dtype=bool)].sort_values("started_s", kind="stable")
 
 
+def _once(readings: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(readings,): before and after each job, in order; one of two jobs counts once."""
+    before, after = readings.T
+    own = np.ones(readings.shape, dtype=np.bool_)
+    own[1:, 0] = before[1:] != after[:-1]
+    return readings[own]
+
+
 def _changed(rows: pd.DataFrame, rest: float | None) -> Iterator[ChangedBlock]:
     readings = np.log(rows[READINGS].to_numpy(dtype=float))
-    series = readings.ravel()
+    series = _once(readings)
     if len(series) < steady.ENOUGH:
         return
     usual, own = _level(series)

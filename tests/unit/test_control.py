@@ -6,12 +6,19 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from typing import TYPE_CHECKING
 
+import msgspec
+import numpy as np
 import psutil
+import pytest
 
 from orchestrator import control, process
-from orchestrator.model.record import Control
+from orchestrator.merge import merge
+from orchestrator.model.record import Control, Instant
+from orchestrator.series.noise import mad
+from tests import factories
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,10 +35,41 @@ def test_the_clock_answers_again_and_again_and_leaves_nobody() -> None:
     """Every question has a positive answer; afterwards its process is gone."""
     before = children()
     with control.Clock() as clock:
-        answers = [clock.seconds() for _ in range(3)]
+        answers = []
+        for _ in range(3):
+            answers.append(clock.seconds())
+            time.sleep(control.FRESH_S)
         assert 1 == len(children() - before)
+    assert 1 < len(set(answers))
     assert all(answer is not None and answer > 0 for answer in answers)
     assert before == children()
+
+
+def test_between_two_jobs_it_is_read_once() -> None:
+    """The reading after one is that before the next: twice the work would tell no more."""
+    asked = "import sys\nfor number, _ in enumerate(sys.stdin): print(number, flush=True)"
+    with control.Clock(asked) as clock:
+        assert [0.0, 0.0] == [clock.seconds(), clock.seconds()]
+        time.sleep(control.FRESH_S)
+        assert 1.0 == clock.seconds()
+
+
+def test_a_reading_of_two_jobs_counts_once() -> None:
+    """Counted twice it would make one stray reading look like a level."""
+    plan = factories.plan(rounds=20)
+    rng = np.random.default_rng(3)
+    readings = 0.002 * np.exp(0.01 * rng.normal(size=len(plan.jobs) + 1))
+    records = [
+        msgspec.structs.replace(
+            record,
+            control=Control(before_s=readings[place], after_s=readings[place + 1]),
+            start=Instant(wall=place, monotonic=place),
+            end=Instant(wall=place + 0.5, monotonic=place + 0.5),
+        )
+        for place, record in enumerate(factories.measured(plan, lambda _: 0.01))
+    ]
+    found = control.spread(merge([(plan, records)]))
+    assert found == pytest.approx(float(mad(np.log(readings)[None, :])[0]))
 
 
 def test_between_two_questions_the_clock_sleeps() -> None:
