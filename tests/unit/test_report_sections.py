@@ -325,7 +325,7 @@ def shown_by(seconds: Sequence[float], losses: Sequence[float], **facts: object)
                 ),
                 **facts,
             ),
-            control=Control(before_s=0.02, after_s=0.02 if job.round != 3 else 0.04),
+            control=Control(before_s=0.0201, after_s=0.02 if job.round != 3 else 0.04),
         )
         for job in plan.jobs
     ]
