@@ -1,7 +1,8 @@
 """Sweeps the grid: `python -m orchestrator.pipeline.covering docs/grid.md [ENV ...]`.
 
 Per environment, api and mode a few processes run every combination of the cover for two iterations.
-The counts are kept beside the document, as JSON, so that environments can be swept one by one.
+The counts are kept beside the document, as JSON, so that environments can be swept one by one; one
+that was stopped goes on with the apis and modes that it lacks.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -29,7 +30,7 @@ from orchestrator.model.request import Expected, Request, SweepCell
 from orchestrator.pipeline import preparing
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from orchestrator.model.coverage import Covered
     from orchestrator.model.execution import Environment, Execution
@@ -111,16 +112,11 @@ def cover_arm(every: Grid, sweep: Sweeper) -> Covered:
     return cover.tally(sweep.api, sweep.mode, done)
 
 
-def cover_row(every: Grid, environment: Environment, row: Row, *, digest: str) -> RowCoverage:
-    """Every api and mode of one environment."""
-    sweeps = [
-        Sweeper(environment=environment, row=row, api=api, mode=mode)
-        for api in row.apis
-        for mode in row.modes
-    ]
+def cover_row(every: Grid, sweeps: Sequence[Sweeper], keep: Callable[[Covered], object]) -> None:
+    """Every api and mode of one environment, side by side; `keep` gets each when it is done."""
 
     def covered(sweep: Sweeper) -> Covered:
-        found = cover_arm(every, sweep)
+        row, found = sweep.row, cover_arm(every, sweep)
         counts = ", ".join(f"{number} {name}" for name, number in found.outcomes.items())
         log.talk(f"{row.identifier}/{sweep.api}/{sweep.mode}: {counts}")
         for line in cover.failed(found):
@@ -130,17 +126,12 @@ def cover_row(every: Grid, environment: Environment, row: Row, *, digest: str) -
     # Nothing is timed: processes may run side by side.
     with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
         try:
-            arms = tuple(pool.map(covered, sweeps))
+            for done in as_completed([pool.submit(covered, sweep) for sweep in sweeps]):
+                keep(done.result())
         except interrupt.Stopped:
             process.stop_all()  # or the pool would wait for processes that nobody wants any more
+            pool.shutdown(cancel_futures=True)
             raise
-    return RowCoverage(
-        title=row.title,
-        date=_today(),
-        python=environment.python,
-        guest_digest=digest,
-        covered=arms,
-    )
 
 
 def main(document: Path, names: Sequence[str]) -> int:
@@ -149,10 +140,13 @@ def main(document: Path, names: Sequence[str]) -> int:
     rows = matrix.select(matrix.load(), tuple(names) or ("*",))
     bad = False
     for row in rows:
-        found = _prepared_and_covered(row)
+
+        def keep(found: RowCoverage, row: Row = row) -> None:
+            _keep(kept, row.identifier, found)
+            _write(document, read(kept))
+
+        found = prepare_and_cover(row, read(kept).rows.get(row.identifier), keep)
         bad |= any(cover.failed(covered) for covered in found.covered)
-        _keep(kept, row.identifier, found)
-        _write(document, read(kept))
     return 1 if bad else 0
 
 
@@ -172,15 +166,53 @@ def renewed(text: str, coverage: Coverage) -> str:
     return f"{before}{BEGIN}\n\n{cover.table(coverage)}\n{END}{after}"
 
 
-def _prepared_and_covered(row: Row) -> RowCoverage:
+def prepare_and_cover(
+    row: Row, known: RowCoverage | None, keep: Callable[[RowCoverage], object]
+) -> RowCoverage:
+    """Sweep what a row lacks, or all of it; `keep` gets it after each api and mode."""
     settings = load(Flags(environments=(row.identifier,)))
     try:
         prepared = preparing.prepare(settings)
     except (EnvironmentFailedError, StorageError) as error:
         log.warn(f"{row.identifier} cannot be swept here: {error.what}")
-        return RowCoverage(title=row.title, date=_today(), skipped=error.what)
-    digest = guest.build(settings.cache / "guest").digest
-    return cover_row(grid.load({}), prepared[row.identifier], row, digest=digest)
+        found = RowCoverage(title=row.title, date=_today(), skipped=error.what)
+        keep(found)
+        return found
+    environment = prepared[row.identifier]
+    found = RowCoverage(
+        title=row.title,
+        date=_today(),
+        python=environment.python,
+        guest_digest=guest.build(settings.cache / "guest").digest,
+    )
+    left = lacking(row, found, known)
+    if known is not None and len(left) < len(row.apis) * len(row.modes):
+        found = msgspec.structs.replace(found, covered=known.covered)
+
+    def grow(covered: Covered) -> None:
+        nonlocal found
+        found = grown(row, found, covered)
+        keep(found)
+
+    sweeps = [Sweeper(environment=environment, row=row, api=api, mode=mode) for api, mode in left]
+    cover_row(grid.load({}), sweeps, grow)
+    return found
+
+
+def lacking(row: Row, new: RowCoverage, known: RowCoverage | None) -> list[tuple[Api, Mode]]:
+    """What is to be swept: all, or what a sweep of the same code that was stopped has not."""
+    every = [(api, mode) for api in row.apis for mode in row.modes]
+    if known is None or (known.guest_digest, known.python) != (new.guest_digest, new.python):
+        return every
+    done = {(covered.api, covered.mode) for covered in known.covered}
+    return [arm for arm in every if arm not in done] or every
+
+
+def grown(row: Row, found: RowCoverage, covered: Covered) -> RowCoverage:
+    """The row with one more api and mode, in the order of the matrix."""
+    arms = {(one.api, one.mode): one for one in (*found.covered, covered)}
+    order = [(api, mode) for api in row.apis for mode in row.modes]
+    return msgspec.structs.replace(found, covered=tuple(arms[arm] for arm in order if arm in arms))
 
 
 def _keep(path: Path, identifier: str, found: RowCoverage) -> None:

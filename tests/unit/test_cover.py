@@ -8,13 +8,14 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
 import pytest
 
 from orchestrator import cover, grid, matrix
 from orchestrator.cover import design
 from orchestrator.errors import InputError
 from orchestrator.model import codec
-from orchestrator.model.coverage import Coverage, RowCoverage
+from orchestrator.model.coverage import Coverage, Covered, RowCoverage
 from orchestrator.model.execution import Beat, Execution, silent
 from orchestrator.model.knobs import KNOBS
 from orchestrator.model.record import Instant
@@ -273,3 +274,36 @@ def test_the_document_is_made_from_its_data() -> None:
     assert covering.renewed(text, kept) == text
     with pytest.raises(InputError, match="no place for the grid"):
         covering.renewed("nothing", kept)
+
+
+def test_a_sweep_that_was_stopped_goes_on_with_what_it_lacks() -> None:
+    """Of the same code and Python; a whole one is swept anew, and so is one of other code."""
+    row = matrix.load().rows["tf20"]
+    every = [(api, mode) for api in row.apis for mode in row.modes]
+    new = RowCoverage(title=row.title, date="2026-01-02", python="3.7.16", guest_digest="a")
+    assert every == covering.lacking(row, new, None)
+    half = new
+    for api, mode in every[1::2]:
+        half = covering.grown(row, half, cover.tally(api, mode, [swept(CELLS[0])]))
+    assert every[::2] == covering.lacking(row, new, half)
+    assert every == covering.lacking(row, new, msgspec.structs.replace(half, guest_digest="b"))
+    assert every == covering.lacking(row, new, msgspec.structs.replace(half, python="3.6.15"))
+    whole = half
+    for api, mode in every[::2]:
+        whole = covering.grown(row, whole, cover.tally(api, mode, [swept(CELLS[0])]))
+    assert every == [(one.api, one.mode) for one in whole.covered]
+    assert every == covering.lacking(row, new, whole)
+
+
+def test_each_api_and_mode_is_kept_when_it_is_done() -> None:
+    """Hours of work are not lost with the last of them."""
+    row = matrix.load().rows["tf20"]
+    arms = (("keras", "graph"), ("tf.keras", "eager"))
+    sweeps = [
+        covering.Sweeper(environment=Guest(lambda _: False), row=row, api=api, mode=mode)
+        for api, mode in arms
+    ]
+    kept: list[Covered] = []
+    covering.cover_row(GRID, sweeps, kept.append)
+    assert sorted(arms) == sorted((one.api, one.mode) for one in kept)
+    assert all(one.outcomes["ok"] > 50 for one in kept)
