@@ -11,6 +11,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
+from threading import Event
 
 import msgspec
 
@@ -29,30 +30,40 @@ KEPT = Path(__file__).resolve().parent / "against_itself"  # a file for each too
 
 def measure(comparisons: int = COMPARISONS, kept: Path = KEPT) -> Measured:
     """What is missing is measured; as many tools at once as there are cores."""
-    cores = SimpleQueue[int]()
+    cores, stop = SimpleQueue[int](), Event()
     for core in (free := sorted(os.sched_getaffinity(0))):
         cores.put(core)
 
     def compare(name: str) -> list[tools.Told]:
         core = cores.get()
         try:
+            if stop.is_set():
+                return []
             os.sched_setaffinity(0, {core})  # of this thread, and of what it starts
-            return _compare(name, comparisons, kept / f"{name}.json")
+            return _compare(name, comparisons, kept / f"{name}.json", stop)
+        except BaseException:
+            stop.set()
+            raise
         finally:
             cores.put(core)
 
     kept.mkdir(exist_ok=True)
+    tools.environment(ENVIRONMENT)  # both peers need them: made once, before they run at once
+    tools.programs()
     with ThreadPoolExecutor(len(free)) as pool:
-        found = [told for every in pool.map(compare, tools.TOOLS) for told in every]
+        try:
+            found = [told for every in pool.map(compare, tools.TOOLS) for told in every]
+        finally:
+            stop.set()  # a signal comes here, and the others go on with what they have begun only
     return Measured(
         figures=tuple(figure for name in tools.TOOLS for figure in figures(name, found)),
         raw={"load": [os.getloadavg()[0]]},
     )
 
 
-def _compare(name: str, comparisons: int, path: Path) -> list[tools.Told]:
+def _compare(name: str, comparisons: int, path: Path, stop: Event) -> list[tools.Told]:
     found = read(path)
-    while len(found) < comparisons:
+    while len(found) < comparisons and not stop.is_set():
         with tempfile.TemporaryDirectory(prefix="stackrace-itself-") as place:
             told = tools.TOOLS[name](ENVIRONMENT, ENVIRONMENT, Path(place) / "work")
         found.append(told)

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 STACKRACE = (sys.executable, "-m", "orchestrator")
+# What was installed has been compiled; a developer's shell may forbid that here.
+SURROUNDINGS = {
+    name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"
+}
 
 
 def run(
@@ -29,7 +33,7 @@ def run(
     done = subprocess.run(
         words,
         cwd=cwd,
-        env={**os.environ, **(env or {})},
+        env={**SURROUNDINGS, **(env or {})},
         capture_output=True,
         text=True,
         check=False,

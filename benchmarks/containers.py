@@ -18,7 +18,7 @@ from orchestrator.environments.container import ContainerEnvironment
 from orchestrator.environments.options import Options, Wanted
 from orchestrator.errors import EnvironmentFailedError
 from orchestrator.model import codec
-from orchestrator.model.container import ContainerOptions
+from orchestrator.model.container_options import ContainerOptions
 from orchestrator.model.plan import Limits
 from orchestrator.model.request import Expected, Request
 

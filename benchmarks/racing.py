@@ -23,11 +23,12 @@ RACE = 1.05
 
 
 class Life(NamedTuple):
-    """When a worker lived, on the monotonic clock, and what the control after it took, seconds."""
+    """When a worker lived, on the monotonic clock, and what the control around it took, seconds."""
 
     start: float
     end: float
-    control_s: float
+    before_s: float
+    after_s: float
 
 
 def host_time() -> Measured:
@@ -41,7 +42,7 @@ def host_time() -> Measured:
         )
         lives = _lives(place / "results")
     beside = [1000 * seconds for seconds in gaps(lives)]
-    control = [1000 * life.control_s for life in lives]
+    control = [1000 * seconds for seconds in controls(lives)]
     return Measured(
         figures=(
             Figure(
@@ -85,6 +86,14 @@ def gaps(lives: Sequence[Life]) -> list[float]:
     return [after.start - before.end for before, after in pairwise(lives)]
 
 
+def controls(lives: Sequence[Life]) -> list[float]:
+    """Seconds of it between each worker and the next: one reading, or two if they lay apart."""
+    return [
+        before.after_s + (after.before_s if after.before_s != before.after_s else 0.0)
+        for before, after in pairwise(lives)
+    ]
+
+
 def _stub(place: Path) -> Path:
     """An interpreter whose TensorFlow is the one of the contract tests, and does nothing."""
     commands.run([*venvs.UV, "venv", "--quiet", "--python", venvs.python("3.11"), place])
@@ -98,12 +107,13 @@ def _lives(results: Path) -> list[Life]:
     found = []
     for path in results.glob("*/records/*.json"):
         record = json.loads(path.read_bytes())
-        control = record["control"] or {"after_s": 0.0}
+        control = record["control"] or {"before_s": 0.0, "after_s": 0.0}
         found.append(
             Life(
                 start=record["start"]["monotonic"],
                 end=record["end"]["monotonic"],
-                control_s=WHOLE * control["after_s"],  # which is that before the next one
+                before_s=WHOLE * control["before_s"],
+                after_s=WHOLE * control["after_s"],
             )
         )
     return sorted(found)

@@ -185,9 +185,14 @@ def environment(identifier: str) -> Path:
     )
 
 
-def _tool(name: str) -> Path:
+def programs() -> Path:
+    """Where asv and pyperf are installed."""
     requirements = [HERE / "requirements-tools.txt"]
-    return venvs.kept("peers", requirements, interpreter=venvs.python("3.11")) / "bin" / name
+    return venvs.kept("peers", requirements, interpreter=venvs.python("3.11")) / "bin"
+
+
+def _tool(name: str) -> Path:
+    return programs() / name
 
 
 def _values(path: Path) -> list[float]:

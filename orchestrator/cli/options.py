@@ -79,13 +79,10 @@ class Seconds(click.ParamType[float]):
         self, value: str | float, param: click.Parameter | None, ctx: click.Context | None
     ) -> float:
         """The seconds; a usage failure says how to write them."""
-        from orchestrator.config import parse_duration
+        from orchestrator.config import parse_seconds
 
-        try:
-            return float(value)
-        except ValueError:
-            with _usage(self, param, ctx):
-                return parse_duration(str(value), "number of seconds")
+        with _usage(self, param, ctx):
+            return parse_seconds(value, "number of seconds")
 
 
 threshold = click.option(

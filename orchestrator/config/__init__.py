@@ -3,27 +3,31 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import platformdirs
+import msgspec
 
 from orchestrator.config import packages, values
 from orchestrator.config.file import FILE, read
 from orchestrator.config.flags import Flags
 from orchestrator.config.sources import Source, sources
-from orchestrator.config.values import first, parse_duration, parse_precision, parse_threshold
+from orchestrator.config.values import (
+    first,
+    parse_duration,
+    parse_precision,
+    parse_seconds,
+    parse_threshold,
+)
 from orchestrator.errors import UsageError
-from orchestrator.model.container import ContainerOptions
+from orchestrator.model.container_options import ContainerOptions
+from orchestrator.model.grid import Preset
+from orchestrator.model.names import Backend, Device
 from orchestrator.model.plan import Goal, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from orchestrator.config.file import ContainerTable, RunTable, Settings
-    from orchestrator.model.grid import Preset
-    from orchestrator.model.names import Backend, Device
 
 __all__ = [
     "Config",
@@ -33,6 +37,7 @@ __all__ = [
     "load",
     "parse_duration",
     "parse_precision",
+    "parse_seconds",
     "parse_threshold",
 ]
 
@@ -43,8 +48,7 @@ DEFAULT_FIRST_CALL_S = 600.0
 DEFAULT_JOB_S = 120.0
 
 
-@dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a run is told, checked as far as that needs no other stage."""
 
     environments: tuple[str, ...]
@@ -58,23 +62,28 @@ class Config:
     limits: Limits
     seed: int | None
     results: Path
-    cache: Path
-    interpreters: Mapping[str, Path] = field(default_factory=dict)
+    cache_named: str | None = None  # by the user
+    interpreters: Mapping[str, Path] = msgspec.field(default_factory=dict)
     backend: Backend = "venv"
-    sources: Mapping[str, Source] = field(default_factory=dict)  # by the environment's name
+    sources: Mapping[str, Source] = msgspec.field(default_factory=dict)  # by the environment's name
     devices: tuple[Device, ...] | None = None  # None: the GPU where that is possible, else the CPU
     gpus: str = "auto"
     wait_lock_s: float = 0.0
-    containers: ContainerOptions = field(default_factory=ContainerOptions)
+    containers: ContainerOptions = msgspec.field(default_factory=ContainerOptions)
     pin: tuple[int, ...] = ()  # cores that workers are bound to; none: as the host may
-    rows: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)  # the user's tables
-    presets: Mapping[str, Preset] = field(default_factory=dict)
+    rows: Mapping[str, Mapping[str, Any]] = msgspec.field(default_factory=dict)  # the user's tables
+    presets: Mapping[str, Preset] = msgspec.field(default_factory=dict)
     workloads: tuple[Path, ...] = ()  # files or folders of the user's own models
     packages: tuple[str, ...] = ()  # added to every environment: `pandas`, `scipy<1.5`
     same_weights: bool = False
     profile: bool = False
     selftest: bool = False  # an environment against itself: what it shows is the machine
     file: Path = Path(FILE)
+
+    @property
+    def cache(self) -> Path:
+        """Where environments and the guest are kept."""
+        return _cache(self.cache_named)
 
 
 def load(
@@ -92,7 +101,6 @@ def load(
             f'{file}: [run] backend = "existing" does not say which interpreters.',
             fix="Leave the line out, and name them where they are raced: --python NAME=PATH.",
         )
-    results = variables.get("STACKRACE_RESULTS") or table.results or "results"
     threshold = first(flags.threshold, values.threshold(table.threshold, file))
     named = sources(flags)
     return Config(
@@ -109,8 +117,8 @@ def load(
         reference=flags.reference or table.reference,
         limits=_limits(flags, table, file),
         seed=first(flags.seed, table.seed),
-        results=values.folder(flags.results or results, "results"),
-        cache=cache_folder(variables),
+        results=_results(flags, table, variables, file),
+        cache_named=_cache_named(variables),
         interpreters={
             version: values.interpreter(version, path, file)
             for version, path in settings.interpreters.items()
@@ -120,15 +128,12 @@ def load(
         devices=_devices(flags, table, file),
         gpus=first(flags.gpus, table.gpus) or "auto",
         wait_lock_s=_wait_lock_s(flags, table, file),
-        containers=_containers(flags, settings.container),
+        containers=_containers(flags, settings.container, file),
         pin=_pin(flags, settings, file),
         rows=settings.environments,
         presets=settings.presets,
-        workloads=tuple(
-            values.folder(item, "a workload")
-            for item in flags.workloads or values.several(table.workload)
-        ),
-        packages=packages.parse(flags.packages or values.several(table.with_), named),
+        workloads=_workloads(flags, table, file),
+        packages=_packages(flags, table, named, file),
         same_weights=flags.same_weights or table.same_weights,
         profile=flags.profile or table.profile,
         file=file,
@@ -137,8 +142,39 @@ def load(
 
 def cache_folder(variables: Mapping[str, str] = os.environ) -> Path:
     """Where environments and the guest are kept: STACKRACE_CACHE, else the user's cache folder."""
+    return _cache(_cache_named(variables))
+
+
+def _cache_named(variables: Mapping[str, str]) -> str | None:
     named = variables.get("STACKRACE_CACHE")
-    return values.folder(named or platformdirs.user_cache_path("stackrace"), "cache").absolute()
+    return str(values.folder(named, "cache")) if named else None
+
+
+def _cache(named: str | None) -> Path:
+    if named is not None:
+        return Path(named).absolute()
+    import platformdirs  # noqa: PLC0415 - it takes 10 ms, and `list` keeps nothing
+
+    return values.folder(platformdirs.user_cache_path("stackrace"), "cache").absolute()
+
+
+def _results(flags: Flags, table: RunTable, variables: Mapping[str, str], file: Path) -> Path:
+    said = flags.results or variables.get("STACKRACE_RESULTS")
+    with values.said_in(file, said):
+        return values.folder(said or table.results or "results", "results")
+
+
+def _workloads(flags: Flags, table: RunTable, file: Path) -> tuple[Path, ...]:
+    with values.said_in(file, flags.workloads):
+        every = flags.workloads or values.several(table.workload)
+        return tuple(values.folder(item, "a workload") for item in every)
+
+
+def _packages(
+    flags: Flags, table: RunTable, named: Mapping[str, Source], file: Path
+) -> tuple[str, ...]:
+    with values.said_in(file, flags.packages):
+        return packages.parse(flags.packages or values.several(table.with_), named)
 
 
 def _rounds(flags: Flags, table: RunTable, file: Path) -> int | None:
@@ -154,11 +190,13 @@ def _devices(flags: Flags, table: RunTable, file: Path) -> tuple[Device, ...] | 
 
 def _wait_lock_s(flags: Flags, table: RunTable, file: Path) -> float:
     with values.said_in(file, flags.wait_lock):
-        return values.waiting(first(flags.wait_lock, table.wait_lock))
+        said: str | float | None = table.wait_lock if flags.wait_lock is None else flags.wait_lock
+        return values.waiting(said)
 
 
 def _limits(flags: Flags, table: RunTable, file: Path) -> Limits:
-    seconds = first(flags.max_job_seconds, table.max_job_seconds)
+    own = flags.max_job_seconds
+    seconds: str | float | None = table.max_job_seconds if own is None else own
     with values.said_in(file, None):
         first_call_s = values.seconds(table.first_call_seconds, DEFAULT_FIRST_CALL_S, "first-call")
     with values.said_in(file, flags.max_job_seconds):
@@ -180,15 +218,19 @@ def _pin(flags: Flags, settings: Settings, file: Path) -> tuple[int, ...]:
         return values.parse_cores(pin, "pin")
 
 
-def _containers(flags: Flags, table: ContainerTable) -> ContainerOptions:
-    memory = first(flags.memory, table.memory)
-    shm_size = first(flags.shm_size, table.shm_size)
+def _containers(flags: Flags, table: ContainerTable, file: Path) -> ContainerOptions:
+    def size(flag: str | None, own: str | None, what: str) -> int | None:
+        said = first(flag, own)
+        with values.said_in(file, flag):
+            return None if said is None else values.parse_size(said, what)
+
     cpus = first(flags.cpus, table.cpus)
-    if cpus is not None:
-        values.parse_cores(cpus, "cpus")
+    with values.said_in(file, flags.cpus):
+        if cpus is not None:
+            values.parse_cores(cpus, "cpus")
     return ContainerOptions(
-        memory_bytes=None if memory is None else values.parse_size(memory, "memory"),
+        memory_bytes=size(flags.memory, table.memory, "memory"),
         cpus=cpus,
-        shm_bytes=None if shm_size is None else values.parse_size(shm_size, "shm-size"),
+        shm_bytes=size(flags.shm_size, table.shm_size, "shm-size"),
         bases=table.bases,
     )

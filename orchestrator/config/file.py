@@ -28,14 +28,14 @@ class RunTable(
     precision: str | float | None = None
     threshold: str | float | None = None
     reference: str | None = None
-    max_job_seconds: float | None = None
-    first_call_seconds: float | None = None
+    max_job_seconds: str | float | None = None  # 120, or 2m
+    first_call_seconds: str | float | None = None
     seed: int | None = None
     results: str | None = None
     backend: Backend | None = None
     device: str | None = None
     gpus: str | None = None
-    wait_lock: float | None = None
+    wait_lock: str | float | None = None
     pin: str | None = None  # 0-3,8
     workload: str | tuple[str, ...] = ()
     with_: str | tuple[str, ...] = msgspec.field(default=(), name="with")

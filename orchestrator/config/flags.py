@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from pathlib import Path
 
-if TYPE_CHECKING:
-    from pathlib import Path
+import msgspec
 
-    from orchestrator.model.names import Backend
+from orchestrator.model.names import Backend
 
 
-@dataclass(frozen=True, kw_only=True)
-class Flags:
+class Flags(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line said; None or empty where it said nothing."""
 
     environments: tuple[str, ...] = ()

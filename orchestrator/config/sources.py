@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from orchestrator.errors import UsageError
 from orchestrator.model.names import Backend, check_name, is_name
@@ -12,8 +13,7 @@ if TYPE_CHECKING:
     from orchestrator.config.flags import Flags
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
+class Source(msgspec.Struct, frozen=True, kw_only=True):
     """An environment that somebody else made: an interpreter's path, or an image's reference."""
 
     backend: Backend

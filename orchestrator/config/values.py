@@ -41,14 +41,26 @@ def parse_threshold(text: str, what: str = "threshold") -> float:
     return value
 
 
-def parse_duration(text: str, what: str = "budget") -> float:
-    """`90s`, `30m`, `2h` or `1h30m` in seconds."""
+def parse_seconds(text: str | float, what: str) -> float:
+    """A number of seconds, or `90s`, `30m`, `2h`, `1h30m`, in seconds; the caller knows bounds."""
+    try:
+        return float(text)
+    except ValueError:
+        return _duration(str(text), what)
+
+
+def _duration(text: str, what: str) -> float:
     number = r"(\d+(?:\.\d+)?)"
     found = re.fullmatch(rf"\s*(?:{number}h)?(?:{number}m)?(?:{number}s)?\s*", text.lower())
-    parts = [float(part or 0) for part in found.groups()] if found else []
-    seconds = sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=False))
     if not text.strip() or found is None:
         raise UsageError(f"{text!r} is not a {what}.", fix="Write it as 90s, 30m, 2h or 1h30m.")
+    parts = [float(part or 0) for part in found.groups()]
+    return sum(part * unit for part, unit in zip(parts, (3600, 60, 1), strict=True))
+
+
+def parse_duration(text: str, what: str = "budget") -> float:
+    """`90s`, `30m`, `2h` or `1h30m` in seconds, of a second at least: a number needs its unit."""
+    seconds = _duration(text, what)
     if not SHORTEST_BUDGET_S <= seconds <= LONGEST_S:
         raise UsageError(
             f"A {what} of {text} makes no sense: it must lie between a second and a week.",
@@ -114,9 +126,9 @@ def parse_cores(text: str, what: str) -> tuple[int, ...]:
     return tuple(sorted(cores))
 
 
-def waiting(value: float | None) -> float:
+def waiting(value: str | float | None) -> float:
     """Seconds to wait for a GPU, none unless said."""
-    seconds = 0.0 if value is None else float(value)
+    seconds = 0.0 if value is None else parse_seconds(value, "wait-lock")
     if not (math.isfinite(seconds) and 0 <= seconds <= LONGEST_S):
         raise UsageError(
             f"wait-lock must be a number of seconds, at most a week, not {value}.",
@@ -133,13 +145,17 @@ def threshold(value: str | float | None, file: Path) -> float | None:
 
 @contextmanager
 def said_in(file: Path, flag: object) -> Iterator[None]:
-    """Name the file in what is refused, where it is the file that says it and no option does."""
+    """Name the file in what is refused, where it is the file that says it and no option does.
+
+    `flag`: the option of the same name; None, or nothing in it, where it was not given.
+    """
     try:
         yield
     except UsageError as error:
-        if flag is not None:
+        if flag not in (None, ()):
             raise
-        raise UsageError(f"{file}: {error.what}", why=error.why, fix=error.fix) from error
+        what = error.what.replace("--", "")  # a key of the file has none
+        raise UsageError(f"{file}: {what}", why=error.why, fix=error.fix) from error
 
 
 def goal(flags: Flags, table: RunTable, file: Path) -> Goal | None:
@@ -205,9 +221,9 @@ def positive(value: int | None, what: str) -> int | None:
     return value
 
 
-def seconds(value: float | None, default: float, what: str) -> float:
+def seconds(value: str | float | None, default: float, what: str) -> float:
     """The number of seconds, or the default."""
-    found = default if value is None else float(value)
+    found = default if value is None else parse_seconds(value, f"{what}-seconds")
     if not (math.isfinite(found) and 0 < found <= LONGEST_S):
         raise UsageError(
             f"{what}-seconds must be a positive number of seconds, at most a week, not {value}.",

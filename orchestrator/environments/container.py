@@ -20,12 +20,12 @@ from orchestrator.model import codec
 from orchestrator.model.container import (
     MARK,
     Container,
-    ContainerOptions,
     Gpus,
     LostError,
     RefusedError,
     State,
 )
+from orchestrator.model.container_options import ContainerOptions
 from orchestrator.model.execution import Beat, Execution, silent
 from orchestrator.process import LADDER_S, now, tail
 

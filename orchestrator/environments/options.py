@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from orchestrator.environments import locks
-from orchestrator.model.container import ContainerOptions
+from orchestrator.model.container_options import ContainerOptions
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -49,19 +49,6 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ContainerOptions:
-    """What the user said about containers: `--memory`, `--cpus`, `--shm-size`, other bases.
-
-    `bases`: a base image by identifier, instead of the row's own.
-    """
-
-    memory_bytes: int | None = None
-    cpus: str | None = None  # a CPU set: 0-3,8
-    shm_bytes: int | None = None
-    bases: Mapping[str, str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Image:
     """An image that the engine has."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from orchestrator.model.cell import Case
     from orchestrator.model.plan import Block, Goal, Job, Plan, PlannedEnvironment
-    from orchestrator.model.record import Record
+    from orchestrator.model.record import Control, Record
 
 _LARGEST_BATCH = 10**12  # calls, or steps of one call
 _LONGEST_KEY = 128  # it is part of a file's name
@@ -50,15 +50,25 @@ def record_problem(run_id: str, jobs: Mapping[str, Job], record: Record) -> str 
 
 def _problem_by_itself(record: Record) -> str | None:
     timing = record.result.timing if record.result else None
+    host = record.host.machine
+    problem = None
     if timing is not None and not 1 <= timing.batch <= _LARGEST_BATCH:
-        return f"result.timing.batch is {timing.batch}"
-    if record.attempt < 1:
-        return "attempt is less than 1"
-    if not _in_time(record):
-        return "start or end is at no time that a clock shows"
-    if not is_name(record.host.machine) or len(record.host.machine) > _LONGEST_KEY:
-        return f"host.machine is {record.host.machine[:_LONGEST_KEY]!r}, which is not a name"
-    return None
+        problem = f"result.timing.batch is {timing.batch}"
+    elif record.attempt < 1:
+        problem = "attempt is less than 1"
+    elif not _in_time(record):
+        problem = "start or end is at no time that a clock shows"
+    elif record.end.monotonic < record.start.monotonic:
+        problem = "end is before start"
+    elif record.control is not None and not _positive(record.control):
+        problem = "control has a time that no work takes"
+    elif not is_name(host) or len(host) > _LONGEST_KEY:
+        problem = f"host.machine is {host[:_LONGEST_KEY]!r}, which is not a name"
+    return problem
+
+
+def _positive(control: Control) -> bool:
+    return all(0 < value < _LATEST_S for value in (control.before_s, control.after_s))
 
 
 def _in_time(record: Record) -> bool:

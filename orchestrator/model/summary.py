@@ -34,3 +34,4 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     differences: tuple[Difference, ...] = ()
     noise: tuple[Noise, ...] = ()
     precision: Precision | None = None
+    ended: str = ""  # why a run with a goal got no more rounds

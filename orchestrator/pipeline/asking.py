@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from orchestrator import kernel
@@ -15,8 +16,11 @@ if TYPE_CHECKING:
     from orchestrator.model.plan import Plan, PlannedEnvironment
 
 
-def asked(plans: Sequence[Plan]) -> Asked:
-    """From what their plans keep; where a workload file is, the user knows."""
+def asked(plans: Sequence[Plan], threshold: float) -> Asked:
+    """From what their plans keep; where a workload file is, the user knows.
+
+    `threshold`: with which they are judged now.
+    """
     environments = {item.identifier: item for plan in plans for item in plan.environments}
     workloads = {item.name: item for plan in plans for item in plan.workloads}
     extra = dict.fromkeys(name for item in environments.values() for name in item.extra)
@@ -29,19 +33,18 @@ def asked(plans: Sequence[Plan]) -> Asked:
         options=(
             *(f"--with={name}" for name in extra),
             *(["--backend=container"] if "container" in ours else []),
-            *_alike(plans),
+            *_again(plans, threshold),
         ),
     )
 
 
-def _alike(plans: Sequence[Plan]) -> Iterator[str]:
-    """What was asked of all of them, and changes what is measured or judged."""
+def _again(plans: Sequence[Plan], threshold: float) -> Iterator[str]:
+    """The cores that all of them were bound to, and what is judged otherwise than by default."""
     pins = {plan.pin for plan in plans}
-    thresholds = {plan.threshold for plan in plans}
     if len(pins) == 1 and any(pins):
         yield f"--pin={kernel.text(pins.pop())}"
-    if len(thresholds) == 1 and thresholds != {DEFAULT_THRESHOLD}:
-        yield f"--threshold={thresholds.pop():.6g}"
+    if threshold != DEFAULT_THRESHOLD:
+        yield f"--threshold={Decimal(repr(threshold)):f}"
 
 
 def _named(item: PlannedEnvironment) -> tuple[str, ...]:

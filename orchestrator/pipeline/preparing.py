@@ -75,7 +75,7 @@ def options(settings: Config, gpus: Sequence[str] = ()) -> Options:
         interpreters=settings.interpreters,
         gpus=tuple(gpus),
         cores=settings.pin,
-        containers=dataclasses.replace(settings.containers, cpus=kernel.text(settings.pin))
+        containers=msgspec.structs.replace(settings.containers, cpus=kernel.text(settings.pin))
         if settings.pin
         else settings.containers,
     )
@@ -112,7 +112,7 @@ def again(plan: Plan, settings: Config, zipapp: guest.Guest) -> tuple[Wanted, ..
     Those that could run nothing here were never prepared, and are left out.
     """
     asked = [item for item in plan.environments if item.lock_digest]
-    told = dataclasses.replace(
+    told = msgspec.structs.replace(
         settings,
         packages=asked[0].extra if asked else (),  # the same for all of a run
         backend=next((item.backend for item in asked if not item.source), settings.backend),

@@ -7,6 +7,8 @@ import os
 import time
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from orchestrator import (
     config,
     containers,
@@ -108,7 +110,7 @@ def resume(path: Path, settings: config.Config, hints: Hints) -> int:
     folder = RunFolder.open(path)
     planned = folder.plan()
     _check_pin(planned.pin, {item.backend for item in planned.environments})
-    settings = dataclasses.replace(settings, pin=planned.pin)
+    settings = msgspec.structs.replace(settings, pin=planned.pin)
     zipapp = guest.build(settings.cache / "guest")
     if zipapp.digest != planned.guest_digest:
         raise UsageError(

@@ -248,7 +248,9 @@ def _read(
         comparison=compared(kinds=kinds) if kinds else every,
         # Of all kinds: what computes something else is not advised because nobody asked.
         # A copy of an environment is no choice.
-        advice=advice.of(frame, every, asking.asked(plans)) if not selftest else Advice(),
+        advice=advice.of(frame, every, asking.asked(plans, every.threshold))
+        if not selftest
+        else Advice(),
         quantities=quantities.of(frame),
         agreements=reproducibility.of(frame),
         changed=control.changed(frame, spreads=machines.controls(selftests)),
@@ -336,6 +338,7 @@ def _write(
         differences=findings.differences,
         noise=findings.noise,
         precision=findings.precision,
+        ended=findings.ended,
     )
     files = []
     for name in dict.fromkeys(formats):

@@ -51,7 +51,10 @@ Runs = list[tuple["Plan", list[Record]]]
 
 @dataclass(frozen=True, kw_only=True)
 class Recorded:
-    """Runs in one table. `plans`: one a folder; records are without their series and packages."""
+    """Runs in one table. `plans`: one a folder.
+
+    Records have of their results the outcome and the profile; all else of these is in the table.
+    """
 
     plans: tuple[Plan, ...]
     frame: pd.DataFrame
@@ -78,7 +81,9 @@ def read(paths: Sequence[Path], *, enough: int = ENOUGH) -> Recorded:
         with without_collection():
             runs = [_measured(folder, plan) for folder, plan in zip(folders, plans, strict=True)]
         united = attempts.united((run.plan, run.records) for run in runs)
-        return Recorded(plans=plans, frame=join(runs, places=places), open_runs=lambda: united)
+        frame = join(runs, places=places)
+        told = [(plan, [_for_reports(record) for record in records]) for plan, records in united]
+        return Recorded(plans=plans, frame=frame, open_runs=lambda: told)
     parts = [
         _one(folder, plan, place if len(plan.jobs) >= enough else None)
         for folder, plan, place in zip(folders, plans, kept, strict=True)

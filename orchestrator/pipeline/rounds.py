@@ -33,7 +33,7 @@ def work_through(
     Profiles come last. `records`, those of the folder, grow with it.
     """
     missing = run.missing_blocks((*planned.blocks, *planned.profile_blocks), records)
-    new = bool(missing)
+    new = bool(run.missing_blocks(planned.blocks, records))
     title = "racing" if planned.goal is None else "racing, rounds may be added"
     with log.progress(title, sum(len(block.jobs) for block in missing)) as progress:
         run.work_through(planned.blocks, folder, records, measure, progress)

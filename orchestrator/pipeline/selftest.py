@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from orchestrator.errors import UsageError
 from orchestrator.model.matrix import own_api
@@ -45,7 +46,7 @@ def selftest(settings: Config, hints: racing.Hints) -> int:
     (row,) = rows
     api = API if API in row.apis else own_api(row)
     return racing.race(
-        dataclasses.replace(
+        msgspec.structs.replace(
             settings,
             environments=(*settings.environments, *settings.environments),
             cases=settings.cases or CASES,

@@ -246,6 +246,9 @@ class RunFolder:
                 f"Another command is measuring {self.path}.",
                 fix="Wait for it, or look at it with `stackrace status`.",
             ) from error
+        except BaseException:
+            lock.release()
+            raise
         try:
             yield
         finally:
@@ -255,13 +258,19 @@ class RunFolder:
 
     def _clear(self) -> None:
         """Remove what killed commands left half written; reports are written by others too."""
-        for folder in (self.path / "records", self.path / ADDED):
+        whose = {
+            **dict.fromkeys((self.path / "records", self.path / ADDED), 0.0),
+            **dict.fromkeys((self.path, self.path / KEPT), _ABANDONED_S),
+        }
+        for folder, least_s in whose.items():
             for left in folder.glob(".*.tmp"):
-                left.unlink(missing_ok=True)
-        for folder in (self.path, self.path / KEPT):
-            for left in folder.glob(".*.tmp"):
-                if time.time() - left.lstat().st_mtime > _ABANDONED_S:
-                    shutil.rmtree(left) if left.is_dir() else left.unlink(missing_ok=True)
+                with suppress(OSError):  # it may be gone by now, or somebody else's: no harm
+                    if least_s and time.time() - left.lstat().st_mtime < least_s:
+                        continue
+                    if left.is_dir() and not left.is_symlink():
+                        shutil.rmtree(left)
+                    else:
+                        left.unlink()
 
 
 @contextmanager

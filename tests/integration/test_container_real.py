@@ -24,7 +24,8 @@ from orchestrator.environments import bases, interpreters, reaping
 from orchestrator.environments.container import ContainerEnvironment
 from orchestrator.environments.options import Options, Wanted
 from orchestrator.errors import EnvironmentFailedError
-from orchestrator.model.container import MARK, ContainerOptions
+from orchestrator.model.container import MARK
+from orchestrator.model.container_options import ContainerOptions
 from orchestrator.model.plan import Limits
 from orchestrator.store import RunFolder
 from tests.docker.daemon import Daemon

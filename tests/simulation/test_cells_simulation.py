@@ -94,43 +94,56 @@ def test_warm_up_of_any_length_leaves_the_interval_right() -> None:
 
 
 def controlled(frame: pd.DataFrame, log_s: NDArray[np.float64]) -> pd.DataFrame:
-    """The table with these readings of the control, two a job, in order of time."""
+    """The table with these readings of the control: one before each job, and one after the last."""
     order = np.argsort(frame["started_s"].to_numpy(dtype=float))
     both = np.empty((len(frame), 2))
-    both[order] = np.exp(log_s).reshape(-1, 2)
+    both[order, 0], both[order, 1] = np.exp(log_s[:-1]), np.exp(log_s[1:])
     return frame.assign(control_before_s=both[:, 0], control_after_s=both[:, 1])
 
 
 @pytest.fixture(scope="module")
 def raced() -> pd.DataFrame:
-    """Ten rounds of two cases: 80 readings of the control."""
+    """Ten rounds of two cases: 41 readings of the control."""
     return race.table(cases=2, rounds=10)
 
 
 @pytest.mark.parametrize("rho", [0.0, 0.6])
-def test_a_machine_of_one_speed_is_not_told(raced: pd.DataFrame, rho: float) -> None:
-    """One run in a hundred at most has a block that is said to differ."""
-    readings = values.noisy(rho, series=RUNS, iterations=2 * len(raced), scatter=0.02)
+@pytest.mark.parametrize("rounds", [5, 10, 20])
+def test_a_machine_of_one_speed_is_not_told(rounds: int, rho: float) -> None:
+    """One run in a hundred at most has a block that is said to differ, however short it is."""
+    raced = race.table(cases=1, rounds=rounds)
+    readings = values.noisy(rho, series=RUNS, iterations=len(raced) + 1, scatter=0.02)
     told = [bool(control.changed(controlled(raced, log_s))) for log_s in readings[:RUNS]]
     assert np.mean(told) <= 0.01
 
 
+def test_one_stray_reading_is_not_told(raced: pd.DataFrame) -> None:
+    """It stands for two jobs of a block, and is one of three readings of it all the same."""
+    (log_s,) = values.noisy(0.3, series=1, iterations=len(raced) + 1, scatter=0.01)[:1]
+    log_s[21] += np.log(1.4)  # in the middle of the eleventh block
+    assert () == control.changed(controlled(raced, log_s))
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.6])
 def test_a_machine_that_was_throttled_half_way_is_told(raced: pd.DataFrame, rho: float) -> None:
-    """A fifth slower from the middle on: every such run is told, with its blocks."""
-    readings = values.noisy(rho, series=RUNS, iterations=2 * len(raced), scatter=0.02)
+    """A fifth slower from the middle on: such a run is told, with its blocks."""
+    readings = values.noisy(rho, series=RUNS, iterations=len(raced) + 1, scatter=0.02)
+    told = 0
     for log_s in readings[:RUNS:4]:
         slowed = log_s + np.where(np.arange(len(log_s)) >= len(log_s) / 2, np.log(1.2), 0)
         found = control.changed(controlled(raced, slowed))
-        assert 8 <= len(found) <= 12
-        ratios = [max(item.ratio, 1 / item.ratio) for item in found]
-        assert 1.2 == pytest.approx(np.median(ratios), rel=0.05)
+        told += bool(found)
+        if found:
+            assert 8 <= len(found) <= 12
+            ratios = [max(item.ratio, 1 / item.ratio) for item in found]
+            assert 1.2 == pytest.approx(np.median(ratios), rel=0.05)
+    assert told >= 0.95 * RUNS / 4
 
 
 def test_one_disturbed_block_is_told(raced: pd.DataFrame) -> None:
     """By its place, with how much slower the machine was."""
-    (log_s,) = values.noisy(0.3, series=1, iterations=2 * len(raced), scatter=0.01)[:1]
-    log_s[20:24] += np.log(1.4)  # the sixth block
+    (log_s,) = values.noisy(0.3, series=1, iterations=len(raced) + 1, scatter=0.01)[:1]
+    log_s[10:13] += np.log(1.4)  # around both jobs of the sixth block
     (found,) = control.changed(controlled(raced, log_s))
     ordered = raced.sort_values("started_s")
     assert (ordered["case"].iloc[10], 3) == (found.case, found.round)

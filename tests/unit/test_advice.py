@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from orchestrator import advice
+from orchestrator.config import parse_threshold
 from orchestrator.merge import merge
 from orchestrator.model.result import Outputs
 from orchestrator.pipeline import asking
@@ -46,7 +47,7 @@ def advised(plan: Plan, seconds: Callable[[Job], float]) -> Advice:
     frame = merge([(plan, factories.measured(plan, wobbling(seconds)))])
     names = [item.identifier for item in plan.environments]
     compared = compare(frame, environments=names, threshold=0.02)
-    return advice.of(frame, compared, asking.asked([plan]))
+    return advice.of(frame, compared, asking.asked([plan], compared.threshold))
 
 
 def slow_eager(job: Job) -> float:
@@ -235,9 +236,13 @@ def test_one_configuration_of_an_own_model_asks_for_other_methods() -> None:
 def test_the_command_binds_workers_and_judges_as_before() -> None:
     """What all runs had in common; where they differ nobody knows which was meant."""
     plan = grid(rounds=3, cases=[factories.case("fit")], environments=["tf114"])
-    pinned = msgspec.structs.replace(plan, pin=(0, 1, 2, 5), threshold=0.035)
-    assert ("--pin=0-2,5", "--threshold=0.035") == asking.asked([pinned]).options
-    assert () == asking.asked([plan, pinned]).options == asking.asked([plan]).options
+    pinned = msgspec.structs.replace(plan, pin=(0, 1, 2, 5))
+    assert ("--pin=0-2,5",) == asking.asked([pinned], 0.02).options
+    assert () == asking.asked([plan, pinned], 0.02).options == asking.asked([plan], 0.02).options
+    for threshold in (0.035, 1e-05, 1e-9, 1 / 3):
+        (option,) = asking.asked([plan], threshold).options
+        name, _, value = option.partition("=")
+        assert ("--threshold", threshold) == (name, parse_threshold(value))
 
 
 def test_the_command_names_devices_and_knobs() -> None:

@@ -12,7 +12,7 @@ from benchmarks import __main__ as command
 from benchmarks import against_itself, document
 from benchmarks.figures import Figure, Measured, ratios
 from benchmarks.peers import tools
-from benchmarks.racing import Life, gaps
+from benchmarks.racing import Life, controls, gaps
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,8 +57,9 @@ def test_ratios_pair_what_was_measured_together() -> None:
 
 def test_the_host_works_between_two_workers() -> None:
     """From the end of one to the start of the next, in the order in which they lived."""
-    lives = [Life(0.0, 1.0, 0.0), Life(1.5, 2.0, 0.0), Life(2.25, 3.0, 0.0)]
+    lives = [Life(0.0, 1.0, 0.1, 0.2), Life(1.5, 2.0, 0.2, 0.3), Life(2.25, 3.0, 0.4, 0.5)]
     assert [0.5, 0.25] == gaps(lives)
+    assert [0.2, 0.7] == pytest.approx(controls(lives))  # the second time it was read anew
 
 
 @pytest.mark.parametrize(

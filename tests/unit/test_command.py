@@ -15,6 +15,12 @@ from orchestrator import cli
 ROOT = str(Path(cli.__file__).parents[2])
 
 
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run in an empty folder: a stackrace.toml of somebody's own changes nothing."""
+    monkeypatch.chdir(tmp_path)
+
+
 def python(code: str) -> subprocess.CompletedProcess[str]:
     """Run a snippet in a fresh interpreter that finds the package and nothing else."""
     return subprocess.run(

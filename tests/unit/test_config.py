@@ -219,6 +219,13 @@ def test_an_image_belongs_to_the_only_environment(tmp_path: Path) -> None:
     ("text", "flags"),
     [
         ("rounds = 0", Flags(rounds=0)),
+        ('with = ["-r"]', Flags(packages=("-r",))),
+        ('workload = "a\\u0000b"', Flags(workloads=(Path("a\0b"),))),
+        ('results = "a\\u0000b"', Flags(results=Path("a\0b"))),
+        ('wait-lock = "3x"', Flags(wait_lock=-1)),
+        ('[container]\nmemory = "lots"', Flags(memory="lots")),
+        ('[container]\nshm-size = "lots"', Flags(shm_size="lots")),
+        ('[container]\ncpus = "all"', Flags(cpus="all")),
         ('pin = "3-1"', Flags(pin="3-1")),
         ('device = "tpu"', Flags(device="tpu")),
         ("wait-lock = -1.0", Flags(wait_lock=-1.0)),
@@ -232,7 +239,7 @@ def test_what_the_file_says_wrongly_is_told_with_its_name(
     tmp_path: Path, text: str, flags: Flags | None
 ) -> None:
     """Nobody looks into a file for what stands on the command line, nor the other way round."""
-    with pytest.raises(UsageError, match=r"^\S*stackrace\.toml: "):
+    with pytest.raises(UsageError, match=r"^\S*stackrace\.toml: (?!.*--)"):
         load(tmp_path, f"[run]\n{text}\n")
     if flags is not None:
         with pytest.raises(UsageError) as raised:
@@ -411,7 +418,16 @@ def test_rounds_are_given_or_decided(tmp_path: Path, text: str, flags: Flags, me
         load(tmp_path, f"[run]\n{text}\n", flags)
 
 
-@pytest.mark.parametrize(("text", "seconds"), [("120", 120.0), ("2m", 120.0), ("1.5", 1.5)])
+def test_seconds_in_the_file_may_have_a_unit(tmp_path: Path) -> None:
+    """As those of the options of the same names."""
+    found = load(tmp_path, '[run]\nwait-lock = "10m"\nmax-job-seconds = "90s"\n')
+    assert (600.0, 90.0) == (found.wait_lock_s, found.limits.job_s)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("120", 120.0), ("2m", 120.0), ("1.5", 1.5), ("0", 0.0), ("0s", 0.0), ("0.5s", 0.5)],
+)
 def test_seconds_may_have_a_unit(text: str, seconds: float) -> None:
     """Who writes --budget 90s writes --wait-lock 90s as well."""
     assert seconds == options.Seconds().convert(text, None, None)

@@ -26,7 +26,7 @@ from orchestrator.pipeline import covering
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from orchestrator.model.names import Backend
+    from orchestrator.model.names import Api, Backend, Mode
     from orchestrator.model.plan import Limits
 
     Refused = Callable[[SweepCell], bool]
@@ -298,7 +298,7 @@ def test_a_sweep_that_was_stopped_goes_on_with_what_it_lacks() -> None:
 def test_each_api_and_mode_is_kept_when_it_is_done() -> None:
     """Hours of work are not lost with the last of them."""
     row = matrix.load().rows["tf20"]
-    arms = (("keras", "graph"), ("tf.keras", "eager"))
+    arms: list[tuple[Api, Mode]] = [("keras", "graph"), ("tf.keras", "eager")]
     sweeps = [
         covering.Sweeper(environment=Guest(lambda _: False), row=row, api=api, mode=mode)
         for api, mode in arms

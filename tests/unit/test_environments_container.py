@@ -13,7 +13,8 @@ import pytest
 from orchestrator.environments import context, reaping
 from orchestrator.environments.container import ContainerEnvironment, worker_variables
 from orchestrator.errors import EnvironmentFailedError
-from orchestrator.model.container import Container, ContainerOptions, Gpus, Image, State
+from orchestrator.model.container import Container, Gpus, Image, State
+from orchestrator.model.container_options import ContainerOptions
 from orchestrator.model.plan import Limits
 from orchestrator.model.request import Request
 from tests.engines import FakeEngine, Running, ends, never

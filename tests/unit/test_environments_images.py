@@ -22,7 +22,8 @@ from orchestrator.environments.interpreters import Interpreter
 from orchestrator.environments.locks import Lock
 from orchestrator.environments.options import Options, Wanted
 from orchestrator.errors import EnvironmentFailedError, StorageError
-from orchestrator.model.container import ContainerOptions, Image, State
+from orchestrator.model.container import Image, State
+from orchestrator.model.container_options import ContainerOptions
 from orchestrator.process import ToolError
 from tests.engines import ABILITIES, FakeEngine, Running
 

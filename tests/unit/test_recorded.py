@@ -15,6 +15,7 @@ from orchestrator.errors import InputError
 from orchestrator.merge import merge, save
 from orchestrator.model import codec
 from orchestrator.model.plan import ROUNDS_SCHEMA, AddedRounds
+from orchestrator.model.result import Profile
 from orchestrator.pipeline import recorded
 from orchestrator.store import KEPT, RunFolder
 from tests import factories
@@ -23,6 +24,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from orchestrator.model.record import Record
+
+
+PROFILE = Profile(
+    run_s=1.0, iterations=10, build=50.0, data=20.0, training=70.0, other=5.0, unattributed=5.0
+)
 
 
 @pytest.fixture
@@ -62,6 +68,9 @@ def edit(folder: RunFolder, place: int = 0, **facts: object) -> None:
 def test_what_was_kept_is_the_same_table_and_the_same_account(folder: RunFolder) -> None:
     """Every column, every type and every missing value; and what else a report needs of records."""
     edit(folder, outcome="failed", result=None)
+    result = folder.records()[1].result
+    assert result is not None
+    edit(folder, 1, result=msgspec.structs.replace(result, profile=PROFILE))
     first = recorded.read([folder.path], enough=1)
     (name,) = kept(folder)
     again = recorded.read([folder.path], enough=1)
@@ -69,7 +78,12 @@ def test_what_was_kept_is_the_same_table_and_the_same_account(folder: RunFolder)
     pd.testing.assert_frame_equal(first.frame, again.frame)
     assert [name] == kept(folder)
     ((_, one),), ((_, other),) = first.runs(), again.runs()
-    assert [(r.key, r.outcome, r.host) for r in one] == [(r.key, r.outcome, r.host) for r in other]
+    assert one == other
+    assert [(r.key, r.failure) for r in folder.records()] == [(r.key, r.failure) for r in one]
+    (profile,) = [
+        record.result.profile for record in one if record.result and record.result.profile
+    ]
+    assert PROFILE == profile
 
 
 def test_it_is_read_again_from_what_was_kept(folder: RunFolder) -> None:

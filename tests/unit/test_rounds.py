@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from typing import TYPE_CHECKING
@@ -136,8 +137,26 @@ def test_a_budget_ends_by_time(tmp_path: Path, capsys: pytest.CaptureFixture[str
     told = reading.compare([folder.path])
     assert why in told.text
     assert f"- {why}" in told.markdown
+    reading.summarise(folder, exit_code=0)
+    summary = json.loads((folder.path / "summary.json").read_bytes())
+    assert summary["ended"] == told.findings.ended == "another round does not fit into the budget"
     race(folder, Fake(folder, {}))
     assert [why] == [line for line in capsys.readouterr().err.splitlines() if line.strip()]
+
+
+def test_profiles_that_are_missing_are_no_rounds_to_come(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that was cut in its profiles forecasts no rounds when it goes on."""
+    planned = factories.with_profiles(plan(Goal(budget_s=100)))
+    folder = RunFolder.create(tmp_path, planned)
+    with pytest.raises(KeyboardInterrupt):
+        race(folder, Fake(folder, {QUIET: 0.05, NOISY: 0.05}, stop_after=8 * 4 + 1))
+    assert "About 8 rounds" in capsys.readouterr().err
+    race(folder, Fake(folder, {QUIET: 0.05, NOISY: 0.05}))
+    said = capsys.readouterr().err
+    assert "No more rounds after 8: " in said
+    assert "About" not in said
 
 
 def test_a_run_that_was_cut_does_not_say_why_it_ended(folder: RunFolder) -> None:

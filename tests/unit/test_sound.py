@@ -11,7 +11,7 @@ import pytest
 from orchestrator.errors import InputError
 from orchestrator.model import codec
 from orchestrator.model.plan import Block, Job, Limits
-from orchestrator.model.record import Instant
+from orchestrator.model.record import Control, Instant
 from orchestrator.model.sound import plan_problem
 from orchestrator.store import RunFolder
 from tests import factories
@@ -61,6 +61,9 @@ def test_a_plan_that_was_made_is_sound() -> None:
     [
         ({"end": Instant(wall=1e308, monotonic=1.0)}, "at no time that a clock shows"),
         ({"start": Instant(wall=1.0, monotonic=-1e308)}, "at no time that a clock shows"),
+        ({"end": Instant(wall=1.0, monotonic=-5.0)}, "end is before start"),
+        ({"control": Control(before_s=0.0, after_s=1.0)}, "a time that no work takes"),
+        ({"control": Control(before_s=0.1, after_s=1e308)}, "a time that no work takes"),
         ({"host": {"machine": "m" * 5000}}, "which is not a name"),
         ({"host": {"machine": "../../elsewhere"}}, "host.machine is '../../elsewhere'"),
     ],

@@ -205,14 +205,36 @@ def test_half_written_files_are_cleared_away_wherever_they_stand(
     folder, _ = one_record(tmp_path)
     left = folder.path / where
     left.parent.mkdir(exist_ok=True)
-    left.write_bytes(b"{")
+
+    def leave() -> None:
+        if where.startswith(".cache"):  # a table that is kept is a folder
+            left.mkdir(exist_ok=True)
+            (left / "table.parquet").write_bytes(b"{")
+        else:
+            left.write_bytes(b"{")
+
+    leave()
     with folder.claimed():
         assert left.exists() is not where.startswith("plan.d")
-    left.write_bytes(b"{")
+    leave()
     hours_ago = time.time() - 7200
     os.utime(left, (hours_ago, hours_ago))
     with folder.claimed():
         assert not left.exists()
+
+
+def test_what_cannot_be_cleared_away_is_left(tmp_path: Path) -> None:
+    """Tidying up never keeps a run from going on; a link is removed, never what it leads to."""
+    folder, _ = one_record(tmp_path)
+    (folder.path / "records" / ".folder.tmp" / "sub").mkdir(parents=True)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "precious").touch()
+    (folder.path / "records" / ".link.tmp").symlink_to(elsewhere)
+    (folder.path / "records" / ".nowhere.tmp").symlink_to(tmp_path / "nowhere")
+    with folder.claimed():
+        assert not list((folder.path / "records").glob(".*.tmp"))
+        assert (elsewhere / "precious").exists()
 
 
 def test_links_to_files_are_files(tmp_path: Path) -> None:
