@@ -11,10 +11,9 @@ from uuid import uuid4
 
 import filelock
 from pbs_installer import install
-from uv import find_uv_bin
 
 from orchestrator.environments.durable import give_name
-from orchestrator.environments.uv import variables
+from orchestrator.environments.uv import binary, variables
 from orchestrator.process import ToolError, run_tool
 
 if TYPE_CHECKING:
@@ -97,7 +96,7 @@ def _uv(arguments: Sequence[str], run: Runner) -> str | ToolError:
     with tempfile.TemporaryDirectory(prefix="stackrace-uv-") as name:
         try:
             return run(
-                [find_uv_bin(), *arguments],
+                [binary(), *arguments],
                 env=variables(os.environ),
                 log=Path(name) / "log",
                 timeout_s=_TIMEOUT_S,

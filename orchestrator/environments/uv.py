@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 TIMEOUT_S = 3600.0
 
 _MOST_LETTERS = 400
+_looking = threading.Lock()
 _OFFLINE = "network (?:connectivity is|was) disabled"
 
 # What would change which files are installed, or where to: locks and paths decide that alone. The
@@ -88,6 +90,16 @@ def variables(user: Mapping[str, str]) -> dict[str, str]:
     return kept
 
 
+def binary() -> str:
+    """Where the uv is that was installed with stackrace.
+
+    It is looked for with sysconfig, which fills its table without a lock: of two threads that ask
+    it first, one finds half a table.
+    """
+    with _looking:
+        return find_uv_bin()
+
+
 def uv(
     arguments: Sequence[str | Path],
     *,
@@ -102,7 +114,7 @@ def uv(
     """
     try:
         return run(
-            [find_uv_bin(), *arguments],
+            [binary(), *arguments],
             env=variables(os.environ),
             log=log,
             timeout_s=TIMEOUT_S,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -112,3 +114,24 @@ def test_uv_runs_where_no_project_is(tmp_path: Path) -> None:
     ((words, cwd),) = seen
     assert "--version" == words[1]
     assert tmp_path == cwd
+
+
+def test_uv_is_found_by_many_at_once() -> None:
+    """Two environments are made side by side: whoever asks first must not trip the other."""
+    code = (
+        "import sys, threading\n"
+        "from concurrent.futures import ThreadPoolExecutor\n"
+        "from orchestrator.environments.uv import binary\n"
+        "sys.setswitchinterval(1e-6)\n"
+        "ready = threading.Barrier(8)\n"
+        "def find(_):\n"
+        "    ready.wait()\n"
+        "    return binary()\n"
+        "with ThreadPoolExecutor(8) as pool:\n"
+        "    print(len(set(pool.map(find, range(8)))))\n"
+    )
+    for _ in range(3):
+        done = subprocess.run(
+            [sys.executable, "-c", code], check=False, capture_output=True, text=True
+        )
+        assert (0, "1\n", "") == (done.returncode, done.stdout, done.stderr)
