@@ -16,7 +16,8 @@ _MIB = 2**20
 def measure() -> Measured:
     """10,000 records against parsing their bytes, and 100,000 against ten times as long."""
     found, many = merging.measure(), merging.measure(MANY, repeats=1)
-    growth = (many["read_s"] / found["read_s"]) / (many["records"] / found["records"])
+    # Each against parsing its own bytes at its own time: the machine may have another speed by then.
+    growth = (many["read_s"] / many["parse_s"]) / (found["read_s"] / found["parse_s"])
     return Measured(
         figures=(
             Figure(
@@ -40,7 +41,8 @@ def measure() -> Measured:
                 remark="verdicts are never kept",
             ),
             Figure(
-                title=f"a record among {many['records']:,}, against one among {found['records']:,}",
+                title=f"a record among {many['records']:,}, against one among {found['records']:,}, "
+                "each in times of parsing it",
                 unit="x",
                 values=(growth,),
                 goal=LINEAR,
