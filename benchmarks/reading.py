@@ -16,7 +16,7 @@ _MIB = 2**20
 def measure() -> Measured:
     """10,000 records against parsing their bytes, and 100,000 against ten times as long."""
     found, many = merging.measure(), merging.measure(MANY, repeats=1)
-    # Each against parsing its own bytes at its own time: the machine may have another speed by then.
+    # Each against parsing its own bytes in its own time: by then the machine has another speed.
     growth = (many["read_s"] / many["parse_s"]) / (found["read_s"] / found["parse_s"])
     return Measured(
         figures=(
@@ -41,8 +41,8 @@ def measure() -> Measured:
                 remark="verdicts are never kept",
             ),
             Figure(
-                title=f"a record among {many['records']:,}, against one among {found['records']:,}, "
-                "each in times of parsing it",
+                title=f"a record among {many['records']:,}, against one among "
+                f"{found['records']:,}, each in times of parsing it",
                 unit="x",
                 values=(growth,),
                 goal=LINEAR,
