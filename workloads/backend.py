@@ -154,6 +154,9 @@ class Backend:
         """Set the precision's policy, where Keras has policies."""
         raise NotImplementedError
 
+    def check_model(self, request, *, has_dropout):
+        """Stopped (`unsupported`) where a model is known not to run as the request says."""
+
     def check_jit(self, model):
         """Stopped (`unsupported`) where compile() has no jit_compile."""
         if "jit_compile" not in signature(type(model).compile).parameters:

@@ -173,6 +173,7 @@ def build(backend, request, knobs, batch_shape, make=None):
         kind = MODELS[request.model]
         if not (knobs.dropout or kind.has_dropout):
             raise _unsupported("dropout", f"The model {request.model} has no dropout.")
+        backend.check_model(request, has_dropout=kind.has_dropout and knobs.dropout)
         model = _connected(backend, kind, _axes(batch_shape, knobs), dropout=knobs.dropout)
         if not knobs.compiled:
             return _loaded(backend, model, compiled=False) if knobs.loaded else model

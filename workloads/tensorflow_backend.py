@@ -5,7 +5,7 @@ import sys
 from importlib import import_module
 from importlib.util import find_spec
 
-from workloads import forms, kerases, steps, watched, xplane
+from workloads import forms, kerases, known_faults, steps, watched, xplane
 from workloads.backend import FLOATS, OPTIMIZERS, Backend, Evidence, Nowhere
 from workloads.kerases import PRIVATE
 from workloads.protocol import Stopped
@@ -201,11 +201,24 @@ class TensorFlow(Backend):
                 and (name, request.method) == ("mirrored", "train_on_batch"),
                 "its train_on_batch cannot find its mirrored variables, and ends with an error",
             ),
+            *known_faults.of_strategy(
+                kerases.release(self.version), request, eagerly=self.executes_eagerly
+            ),
         )
         distribute = self.tf.distribute
         if name == "mirrored":
             return distribute.MirroredStrategy()
         return distribute.OneDeviceStrategy(f"/{request.device}:0")
+
+    def check_model(self, request, *, has_dropout):
+        """Stopped (`unsupported`) for what this release is known to end with an error on."""
+        rules = known_faults.of_model(
+            kerases.release(self.version),
+            request,
+            eagerly=self.executes_eagerly,
+            has_dropout=has_dropout,
+        )
+        self._refuse("release", *rules)
 
     def _refuse(self, kind, *rules):
         """Stopped (`unsupported`) with the reason of the first rule that holds."""
