@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 from io import TextIOWrapper
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -83,6 +82,8 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _fault() -> int:
+    import traceback  # no other command waits for it
+
     log.talk(traceback.format_exc())
     log.talk(
         "stackrace: this is a fault in stackrace itself. Please report it with the lines above."

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from orchestrator import config, grid, matrix
@@ -40,7 +39,8 @@ def catalogue(settings: Config) -> Catalogue:
     """Environments, presets, cases, knobs, arms and contrasts; those of stackrace.toml too."""
     cases = grid.load(settings.presets)
     rows = every(settings).rows.values()
-    size_mb = round(median(row.size_mb["cpu"] for row in rows))
+    sizes_mb = sorted(row.size_mb["cpu"] for row in rows)
+    size_mb = round(sizes_mb[len(sizes_mb) // 2])
     forms = dict.fromkeys(f"{api}/{mode}" for row in rows for api in row.apis for mode in row.modes)
     return Catalogue(
         environments=tuple(
