@@ -112,9 +112,10 @@ def _add(
     `new`: some of them were measured just now.
     """
     found = _measured(planned, records)
-    if new or precision.decide(found, planned, goal).cases:
+    decision = precision.decide(found, planned, goal)
+    if new or decision.cases:
         _foretell(planned, goal, found)
-    while (decision := precision.decide(found, planned, goal)).cases:
+    while decision.cases:
         number = planned.rounds + 1
         added = AddedRounds(
             schema=ROUNDS_SCHEMA,
@@ -128,7 +129,7 @@ def _add(
         planned = planned.grown([added])
         progress.extend(sum(len(block.jobs) for block in added.blocks))
         run.work_through(added.blocks, folder, records, measure, progress)
-        found = _measured(planned, records)
+        decision = precision.decide(_measured(planned, records), planned, goal)
     log.talk(goals.ended(planned.rounds, decision.reason))
 
 
