@@ -49,6 +49,9 @@ BENCHMARKS = {
     "making": Benchmark("Environments that are not there", "benchmarks.installing.making"),
     "peers": Benchmark("Beside asv and pyperf", "benchmarks.side_by_side.measure"),
     "itself": Benchmark("A version against itself", "benchmarks.against_itself.measure"),
+    "interleaved": Benchmark(
+        "A version against itself, twenty cases in one run", "benchmarks.interleaved.measure"
+    ),
 }
 
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 # A longer list of valid names is noise; the message then names the command that shows them.
 MOST_NAMES = 12
+NEAR = 0.5  # of all letters stand in both names, in the same order
 
 
 class StackraceError(Exception):
@@ -78,7 +79,12 @@ def worst_exit_code(codes: Iterable[int]) -> int:
 def nearest(name: str, valid: Iterable[str]) -> str:
     """`Did you mean tf114?`, or the valid names when none is near and they are few."""
     names = sorted(valid)
-    close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    # Of names that are equally near the one of the same letters: `tf02` was to be tf20, not tf29.
+    close = [
+        (ratio, sorted(one) == sorted(name), one)
+        for one in names
+        if (ratio := difflib.SequenceMatcher(None, one, name).ratio()) >= NEAR
+    ]
     if close:
-        return f"Did you mean {close[0]}?"
+        return f"Did you mean {max(close)[-1]}?"
     return f"Valid: {', '.join(names)}." if 0 < len(names) <= MOST_NAMES else ""

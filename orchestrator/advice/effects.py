@@ -9,9 +9,9 @@ import numpy as np
 
 from orchestrator.advice.choosing import beyond
 from orchestrator.advice.ranges import by_round
+from orchestrator.model import axes
 from orchestrator.model.advice import MainEffect, Ratio
 from orchestrator.model.comparison import ENOUGH_BLOCKS
-from orchestrator.model.knobs import OF_WORK
 from orchestrator.paired import intervals
 
 if TYPE_CHECKING:
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 
 ERROR: Final = 0.01  # over all axes of a grid together, for what is said to matter
 ORDER: Final = 0.05  # for naming one axis before another
-# Other work takes another time: that is no choice.
-_NO_CHOICE: Final = OF_WORK | {"size"}
 _SIDES: Final = 2
 
 
@@ -73,7 +71,8 @@ def main(steps: Sequence[Pairs], *, threshold: float, alpha: float) -> tuple[Mai
 
 def _pairs(steps: Sequence[Pairs]) -> Iterator[_Apart]:
     """Each value against its reference, and each two values that share one."""
-    choices = [step for step in steps if step.change.axis not in _NO_CHOICE]
+    # Other work takes another time: that is no choice.
+    choices = [step for step in steps if step.change.axis not in axes.OTHER_WORK]
     for step in choices:
         change = step.change
         yield _oriented(change.axis, change.level, change.reference, step.log_ratios)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from orchestrator.advice.choosing import beyond
-from orchestrator.advice.ranges import by_round, values
+from orchestrator.advice.ranges import by_round
+from orchestrator.model import axes
 from orchestrator.model.advice import Interaction, Ratio
 from orchestrator.model.comparison import ENOUGH_BLOCKS
 from orchestrator.paired import intervals
@@ -73,7 +74,7 @@ def found(
 
 def _questions(cells: Cells, steps: Sequence[Pairs]) -> list[_Question]:
     """Each two steps once: that a depends on b is that b depends on a."""
-    own = [values(key) for key in cells.keys]
+    own = [axes.values(key) for key in cells.keys]
     asked = []
     for place, one in enumerate(steps):
         for other in steps[place + 1 :]:

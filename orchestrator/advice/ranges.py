@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from orchestrator.model import axes
 from orchestrator.model.advice import (
     INSTALLED,
     Change,
@@ -16,9 +17,7 @@ from orchestrator.model.advice import (
     Ratio,
     SimpleEffect,
 )
-from orchestrator.model.cell import split_knobs
 from orchestrator.model.comparison import ENOUGH_BLOCKS
-from orchestrator.model.knobs import OF_WORK
 from orchestrator.paired import blocks, intervals
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from orchestrator.model.comparison import Comparison, Contrast
-    from orchestrator.paired.cells import Cells, Key
+    from orchestrator.paired.cells import Cells
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,7 +115,7 @@ def _groups(cells: Cells, pairs: Pairs) -> list[_Group]:
     differ, such as the mode of environments as installed, parts none.
     """
     sides = [
-        (values(cells.keys[candidate]), values(cells.keys[reference]))
+        (axes.values(cells.keys[candidate]), axes.values(cells.keys[reference]))
         for candidate, reference in zip(pairs.candidates, pairs.references, strict=True)
     ]
     parted: dict[tuple[tuple[int, ...], ...], list[_Group]] = {}
@@ -174,8 +173,12 @@ def indifferent(comparison: Comparison) -> tuple[Indifferent, ...]:
     """
     groups: dict[str, list[Contrast]] = {}
     for item in comparison.contrasts:
-        if item.kind != "as_installed" and item.ratio is not None and item.knob not in OF_WORK:
-            groups.setdefault(item.knob or item.kind, []).append(item)
+        if (
+            item.kind != "as_installed"
+            and item.ratio is not None
+            and item.knob not in axes.OTHER_WORK
+        ):
+            groups.setdefault(axes.of_contrast(item), []).append(item)
     found = []
     for axis, members in groups.items():
         ends = [(item.low, item.high) for item in members if item.state == "same"]
@@ -195,8 +198,8 @@ def _contrasted(cells: Cells, comparison: Comparison) -> Iterator[tuple[Change, 
             continue
         candidate = places[item.candidate.arm, item.candidate.case]
         reference = places[item.reference.arm, item.reference.case]
-        axis = item.knob or item.kind
-        one, other = values(cells.keys[candidate]), values(cells.keys[reference])
+        axis = axes.of_contrast(item)
+        one, other = axes.values(cells.keys[candidate]), axes.values(cells.keys[reference])
         # Against an arm as reference, two cells may differ in more than what the kind says.
         if {name for name in one.keys() | other.keys() if one.get(name) != other.get(name)} == {
             axis
@@ -227,24 +230,9 @@ def _sizes(cells: Cells) -> Iterator[tuple[Change, int, int]]:
     """Every other size against the first one, which is no contrast: more work takes longer."""
     first: dict[tuple[tuple[str, str], ...], int] = {}
     for place, key in enumerate(cells.keys):
-        own = values(key)
+        own = axes.values(key)
         size = own.pop("size")
         reference = first.setdefault(tuple(sorted(own.items())), place)
         if reference != place:
-            other = values(cells.keys[reference])["size"]
+            other = axes.values(cells.keys[reference])["size"]
             yield Change(axis="size", level=size, reference=other), place, reference
-
-
-def values(key: Key) -> dict[str, str]:
-    """The value of every axis in a cell, by the names of the kinds; turned knobs are axes too."""
-    return {
-        "version": key.environment,
-        "api": key.api,
-        "mode": key.mode,
-        "workload": key.workload or "",
-        "size": f"{key.model}-{key.data}",
-        "input": key.input,
-        "method": key.method,
-        "device": key.device,
-        **split_knobs(key.knobs),
-    }

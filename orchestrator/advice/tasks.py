@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, get_args
 
+from orchestrator.model import axes
 from orchestrator.model.advice import Configuration, Task
 from orchestrator.model.cell import split_knobs
 from orchestrator.model.knobs import OF_WORK
@@ -16,15 +17,7 @@ if TYPE_CHECKING:
     from orchestrator.model.comparison import Comparison
     from orchestrator.paired.cells import Cells, Key
 
-# What somebody can choose between, and the part of a cell that it is; turned knobs are axes too.
-AXES: Final[Mapping[str, str]] = {
-    "version": "environment",
-    "api": "api",
-    "mode": "mode",
-    "workload": "workload",
-    "input": "input",
-    "method": "method",
-}
+_NO_CHOICE: Final = axes.OTHER_WORK | {"device"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +64,8 @@ def configuration(cells: Cells, cell: int, comparison: Comparison) -> Configurat
 
 
 def levels(key: Key) -> dict[str, str]:
-    """The value of every axis in one cell; a knob that is not turned is no axis of it."""
-    parts = {axis: str(getattr(key, part) or "") for axis, part in AXES.items()}
-    turned = {k: v for k, v in split_knobs(key.knobs).items() if k not in OF_WORK}
-    return parts | turned
+    """The value of every axis on which somebody can choose for the same work on one device."""
+    return {axis: value for axis, value in axes.values(key).items() if axis not in _NO_CHOICE}
 
 
 def _task(key: Key) -> Task:
@@ -103,7 +94,7 @@ def _installed(cells: Cells, members: list[int], reference: str) -> int | None:
 
     def rank(cell: int) -> tuple[int, int, int]:
         key = cells.keys[cell]
-        turned = len(levels(key)) - len(AXES)
+        turned = len(split_knobs(key.knobs))  # those of the work are alike here
         return turned, methods.index(key.method), inputs.index(key.input)
 
     return min(plain, key=rank, default=None)

@@ -124,7 +124,7 @@ def cover_row(every: Grid, sweeps: Sequence[Sweeper], keep: Callable[[Covered], 
         return found
 
     # Nothing is timed: processes may run side by side.
-    with ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+    with ThreadPoolExecutor(len(os.sched_getaffinity(0))) as pool:
         try:
             for done in as_completed([pool.submit(covered, sweep) for sweep in sweeps]):
                 keep(done.result())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from orchestrator.model import axes
 from orchestrator.model.cell import split_knobs
 from orchestrator.model.comparison import BETWEEN_ARMS
 from orchestrator.model.names import CONTRASTS
@@ -32,27 +33,19 @@ class Compared(NamedTuple):
 
 def level(cell: Cell, contrast: Contrast) -> str:
     """What a cell has in the one thing in which it differs: `eager`, `GPU`, `batch_size=64`."""
+    own = value(cell, contrast)
     match contrast.kind:
         case "knob":
-            value = split_knobs(cell.knobs).get(contrast.knob)
-            return words.knobs(f"{contrast.knob}={value or DEFAULT}")
+            return words.knobs(f"{contrast.knob}={own or DEFAULT}")
         case "device":
-            return cell.device.upper()
-        case "as_installed" | "version":
-            return cell.environment
-        case "mode" | "api" | "workload" | "input" | "method":
-            return str(getattr(cell, contrast.kind) or "first")
+            return own.upper()
+        case _:
+            return own or "first"
 
 
 def value(cell: Cell, contrast: Contrast) -> str:
     """The same as the advice names it: empty for a knob that is not turned, or the first file."""
-    match contrast.kind:
-        case "knob":
-            return split_knobs(cell.knobs).get(contrast.knob, "")
-        case "as_installed" | "version":
-            return cell.environment
-        case "mode" | "api" | "workload" | "input" | "method" | "device":
-            return str(getattr(cell, contrast.kind) or "")
+    return axes.values(cell).get(axes.of_contrast(contrast), "")
 
 
 def compared(cells: Sequence[Cell], comparison: Comparison) -> dict[ContrastKind, list[Compared]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from benchmarks import __main__ as command
-from benchmarks import against_itself, document
+from benchmarks import against_itself, document, interleaved
 from benchmarks.figures import Figure, Measured, ratios
 from benchmarks.peers import tools
 from benchmarks.racing import Life, controls, gaps
@@ -158,3 +158,27 @@ def test_nothing_heavy_lies_on_the_way_to_help(words: list[str], variables: dict
     )
     assert done.stdout
     assert "[]" == done.stderr.splitlines()[-1]
+
+
+def test_false_findings_of_one_run_are_counted() -> None:
+    """Verdicts, and intervals beside 1; a case that has no interval is not passed over."""
+
+    def contrast(low: float | None, high: float | None, state: str | None) -> dict[str, object]:
+        ratio = None if low is None or high is None else (low * high) ** 0.5
+        return {"case": "c", "ratio": ratio, "low": low, "high": high, "q": None, "state": state}
+
+    beside, missing = contrast(1.01, 1.1, "unclear"), contrast(None, None, None)
+    wrong = contrast(0.7, 0.9, "faster")
+    found = [*([contrast(0.9, 1.1, "unclear")] * 17), beside, missing, wrong]
+    verdicts, intervals, ratios = interleaved.figures(found)
+    assert (1.0, 3.0, 19) == (verdicts.value, intervals.value, len(ratios.values))
+    assert verdicts.met is False
+    assert interleaved.figures([contrast(0.9, 1.1, "unclear")] * 20)[0].met
+
+
+def test_of_a_summary_only_versions_are_counted() -> None:
+    """As installed, the same two cells are compared a second time."""
+    numbers = {"ratio": 1.0, "low": 0.9, "high": 1.1, "q": 1.0, "state": "unclear", "pairs": 6}
+    side = {"arm": "tf114#2/tf.keras/graph", "case": "small-small/numpy/fit"}
+    every = [{"kind": kind, "candidate": side, **numbers} for kind in ("as_installed", "version")]
+    assert [{"case": side["case"], **numbers}] == interleaved.of_versions({"contrasts": every})

@@ -21,6 +21,11 @@ def test_nearest_names_one() -> None:
     assert errors.nearest("tf14", ["tf114", "tf20"]) == "Did you mean tf114?"
 
 
+def test_nearest_of_letters_that_were_swapped() -> None:
+    """Of names that are equally near, the one of the same letters."""
+    assert errors.nearest("tf02", ["tf20", "tf212", "tf29"]) == "Did you mean tf20?"
+
+
 def test_nearest_lists_a_few() -> None:
     """When nothing is near, a short list of valid names is given."""
     assert errors.nearest("zzz", ["b", "a"]) == "Valid: a, b."
