@@ -6,7 +6,6 @@ required; the terminal shows the others below it. Nothing here is ever shown as 
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -78,12 +77,14 @@ def worst_exit_code(codes: Iterable[int]) -> int:
 
 def nearest(name: str, valid: Iterable[str]) -> str:
     """`Did you mean tf114?`, or the valid names when none is near and they are few."""
+    from difflib import SequenceMatcher  # noqa: PLC0415  `list` and `--help` do without
+
     names = sorted(valid)
     # Of names that are equally near the one of the same letters: `tf02` was to be tf20, not tf29.
     close = [
         (ratio, sorted(one) == sorted(name), one)
         for one in names
-        if (ratio := difflib.SequenceMatcher(None, one, name).ratio()) >= NEAR
+        if (ratio := SequenceMatcher(None, one, name).ratio()) >= NEAR
     ]
     if close:
         return f"Did you mean {max(close)[-1]}?"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import os
 import signal
 from contextlib import contextmanager
@@ -60,6 +59,8 @@ def follow_parent(variables: Mapping[str, str] = os.environ) -> None:
     parent = variables.get(PARENT_VARIABLE, "")
     if not (parent.isascii() and parent.isdigit()):
         return
+    import ctypes  # noqa: PLC0415  it takes 3 ms, and most commands have no launcher
+
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM))
     if os.getppid() != int(parent):
         raise Stopped(signal.SIGTERM)
