@@ -69,6 +69,8 @@ def _call_s(grid: Grid, case: Case) -> float | None:
 
 def _larger(case: Case) -> float:
     """How many times the work is that of the case without knobs: by its numbers alone."""
+    if not case.knobs:
+        return 1.0
     rows = _mean(
         [int(n) for n in case.knobs.get("batch_size", str(case.batch_shape[0])).split(",")]
     )

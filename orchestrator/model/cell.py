@@ -50,9 +50,12 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def name(self) -> str:
         """`small-small/numpy/fit`, with `@gpu` and `+knob=value` where they are not default."""
-        device = "" if self.device == "cpu" else f"@{self.device}"
-        knobs = "".join(f"+{key}={value}" for key, value in sorted(self.knobs.items()))
-        return f"{self.size}/{self.input}/{self.method}{device}{knobs}"
+        plain = f"{self.size}/{self.input}/{self.method}"
+        if self.device != "cpu":
+            plain = f"{plain}@{self.device}"
+        if not self.knobs:  # as nearly all of a grid's thousands
+            return plain
+        return plain + "".join(f"+{key}={value}" for key, value in sorted(self.knobs.items()))
 
 
 def split_knobs(text: str) -> dict[str, str]:

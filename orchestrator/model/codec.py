@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from functools import cache
 from typing import TYPE_CHECKING, TypeVar, get_args, get_type_hints
 
 import msgspec
@@ -85,11 +86,17 @@ def decode_toml(text: str, kind: type[T], *, source: Path | str) -> T:
         raise UsageError(f"{source}: {error}.") from error
 
 
+@cache
+def _keys(kind: type[msgspec.Struct]) -> dict[str, object]:
+    """What a table of this kind may have, with the type of each."""
+    hints = get_type_hints(kind)
+    return {field.encode_name: hints[field.name] for field in msgspec.structs.fields(kind)}
+
+
 def _check_keys(value: object, kind: object, *, where: tuple[str, ...], source: Path | str) -> None:
     """Walk tables and structs side by side; msgspec names the key but not what was meant."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, dict):
-        hints = get_type_hints(kind)
-        valid = {field.encode_name: hints[field.name] for field in msgspec.structs.fields(kind)}
+        valid = _keys(kind)
         for key, inner in value.items():
             if key not in valid:
                 table = f"[{'.'.join(where)}] " if where else ""
