@@ -41,11 +41,12 @@ def making(repeats: int = REPEATS) -> Measured:
     """
     python = venvs.python()
     place = venvs.folder() / "installing"  # on the disk of uv's cache: its files are linked
-    raw: dict[str, list[float]] = {"stackrace": [], "probe": [], "uv": []}
+    raw: dict[str, list[float]] = {"stackrace": [], "probe": [], "uv": [], "uncompiled": []}
     try:
         _uv(place, python)  # fills the cache
         for _ in range(repeats):
             raw["uv"].append(_uv(place, python))
+            raw["uncompiled"].append(_uv(place, python, compiled=False))
             made, probe = _stackrace(place)
             raw["stackrace"].append(made)
             raw["probe"].append(probe)
@@ -70,6 +71,16 @@ def making(repeats: int = REPEATS) -> Measured:
                 unit="x",
                 values=ratios(bare, raw["uv"]),
                 goal=AGAINST_UV,
+            ),
+            Figure(
+                title="of bare uv's time, byte-compiling",
+                unit="%",
+                values=tuple(100 * (1 - bare) for bare in ratios(raw["uncompiled"], raw["uv"])),
+            ),
+            Figure(
+                title="of the time of stackrace, its probe: each imports TensorFlow and trains",
+                unit="%",
+                values=tuple(100 * share for share in ratios(raw["probe"], raw["stackrace"])),
             ),
         ),
         raw=raw,
@@ -101,9 +112,9 @@ def _both(way: Callable[[str], None]) -> float:
     return time.perf_counter() - begun
 
 
-def _uv(place: Path, python: Path) -> float:
+def _uv(place: Path, python: Path, *, compiled: bool = True) -> float:
     def one(name: str) -> None:
-        venvs.uv(place / name, [venvs.lock(name)], interpreter=python, compiled=True)
+        venvs.uv(place / name, [venvs.lock(name)], interpreter=python, compiled=compiled)
 
     shutil.rmtree(place, ignore_errors=True)
     return _both(one)
