@@ -57,7 +57,7 @@ def _told(words: Sequence[str]) -> int:
 
         if error.errno not in store.DISK_FULL:
             return _fault()
-        full = store.full_disk(error.filename or "a file")
+        full = store.full_disk(error.filename) if error.filename else log.unwritable(error)
         log.fail(full)
         code = full.exit_code
     except Exception:  # noqa: BLE001 - nothing may look like exit code 1, a regression

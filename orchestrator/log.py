@@ -9,6 +9,8 @@ import time
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Protocol
 
+from orchestrator.errors import StorageError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -34,14 +36,36 @@ class Growing(Progress, Protocol):
     def extend(self, more: int) -> None:
         """So many more are to be done."""
 
+    def expect(self, further: int) -> None:
+        """About so many more will follow what is to be done by now."""
+
 
 def data(text: str) -> None:
-    """What the command was asked for. A reader that has gone (`| head`) is no error."""
+    """What the command was asked for. A reader that has gone (`| head`) is no error.
+
+    Raises StorageError where stdout takes nothing.
+    """
     try:
         print(text, flush=True)
-    except BrokenPipeError:
-        # The interpreter flushes stdout once more at its end: nowhere, from now on.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        if not isinstance(error, BrokenPipeError):
+            raise unwritable(error) from error
+        _discard()
+
+
+def unwritable(error: OSError) -> StorageError:
+    """The message for a stdout that takes nothing; from now on it is spared."""
+    _discard()
+    return StorageError(
+        f"The output cannot be written: {error.strerror}.",
+        why="It was sent to a file on a full disk, or to a device that takes nothing.",
+        fix="Send it elsewhere. Nothing that was measured is lost.",
+    )
+
+
+def _discard() -> None:
+    # The interpreter flushes stdout once more at its end: nowhere, from now on.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def talk(text: str) -> None:
@@ -96,6 +120,7 @@ class _Lines:
         self._title = title
         self._total = total
         self._done = 0
+        self._further = 0
         self._began = time.monotonic()
         self._said = self._began - QUIET_S  # the first line at once
         self._last = ""
@@ -106,10 +131,12 @@ class _Lines:
             return
         self._said = now
         rest = ""
+        every = self._total + self._further
         if self._done:
-            left = (now - self._began) / self._done * (self._total - self._done)
+            left = (now - self._began) / self._done * (every - self._done)
             rest = f", about {max(1, round(left / 60))} min left"
-        talk(f"{self._title}: {self._done} of {self._total} done{rest}; now {text}")
+        total = f"about {every}" if self._further else f"{every}"
+        talk(f"{self._title}: {self._done} of {total} done{rest}; now {text}")
 
     def advance(self, text: str) -> None:
         self._done += 1
@@ -117,6 +144,9 @@ class _Lines:
 
     def extend(self, more: int) -> None:
         self._total += more
+
+    def expect(self, further: int) -> None:
+        self._further = further
 
     def end(self) -> None:
         """Only now is it known that no more is to be done."""
@@ -153,6 +183,8 @@ def _bar(title: str, total: int) -> Iterator[Growing]:
         task = rich.add_task(title, total=total, note="")
 
         class Bar:
+            further = 0
+
             def start(self, text: str) -> None:
                 rich.update(task, note=text, refresh=True)
 
@@ -161,5 +193,9 @@ def _bar(title: str, total: int) -> Iterator[Growing]:
 
             def extend(self, more: int) -> None:
                 rich.update(task, total=(rich.tasks[0].total or 0) + more, refresh=True)
+
+            def expect(self, further: int) -> None:
+                self.extend(further - self.further)
+                self.further = further
 
         yield Bar()

@@ -102,7 +102,7 @@ def compare(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Where the files go [the first run's folder].",
+    help="Where the files go [the run's own folder; of several runs, say where].",
 )
 @options.reference
 @options.threshold

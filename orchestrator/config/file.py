@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -66,10 +67,16 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 def read(file: Path) -> Settings:
     """What stands in it, nothing when there is none; UsageError names the key that is wrong."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
+    if not os.path.lexists(file):
         return Settings()
+    try:
+        if not file.is_file():  # a pipe would be waited for
+            raise UsageError(
+                f"{file} is not a file.",
+                why="It is a folder, a pipe, or a link that leads nowhere.",
+                fix="Move it away.",
+            )
+        text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"{file} cannot be read: {error}.") from error
     settings = codec.decode_toml(text, Settings, source=file)

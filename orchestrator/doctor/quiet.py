@@ -35,7 +35,7 @@ def checks(facts: Facts) -> Iterator[Check]:
     if facts.load is not None:
         yield _load(facts.load, (around and around.cores) or host.cores)
     if around is not None and around.others:
-        yield _others(around)
+        yield _others(around, facts.pin)
     if facts.load is not None and around is not None:
         yield _memory(facts.load, host, around)
     if around is not None:
@@ -82,11 +82,10 @@ def _load(load: Load, cores: int) -> Check:
     )
 
 
-def _others(around: Surroundings) -> Check:
+def _others(around: Surroundings, pin: Sequence[int]) -> Check:
     told = ", ".join(f"{other.name} ({other.cores:.1f})" for other in around.others)
-    return _check(
-        "others", f"busy now, in cores: {told}", "End them, or keep workers off their cores: --pin"
-    )
+    fix = "End them, or bind them to other cores" if pin else "End them, or --pin workers elsewhere"
+    return _check("others", f"busy now, in cores: {told}", fix)
 
 
 def _memory(load: Load, host: Host, around: Surroundings) -> Check:

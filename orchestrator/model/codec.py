@@ -18,10 +18,6 @@ T = TypeVar("T")
 _DECODERS: dict[type, msgspec.json.Decoder[object]] = {}
 
 
-class _Labelled(msgspec.Struct):
-    schema: str | None = None
-
-
 def encode(value: object) -> bytes:
     """Indented JSON that ends with a newline: people read these files too."""
     return msgspec.json.format(msgspec.json.encode(value), indent=1) + b"\n"
@@ -40,22 +36,29 @@ def decode(raw: bytes, kind: type[T], *, source: Path | str, schema: str) -> T:
     except msgspec.ValidationError as error:
         raise _unreadable(raw, str(error), source=source, schema=schema) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        problem = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        raise InputError(
-            f"{source} is not JSON: {problem}.",
-            why="The file was cut short, edited by hand, or is something else.",
-            fix="A record can be moved out of its folder: `--resume` measures it again. A plan can "
-            "not be made again; take it from a copy of the run.",
-        ) from error
+        raise _no_json(error, source) from error
+
+
+def _no_json(error: Exception, source: Path | str) -> InputError:
+    problem = "it is nested too deeply" if isinstance(error, RecursionError) else error
+    return InputError(
+        f"{source} is not JSON: {problem}.",
+        why="The file was cut short, edited by hand, or is something else.",
+        fix="A record can be moved out of its folder: `--resume` measures it again. A plan can "
+        "not be made again; take it from a copy of the run.",
+    )
 
 
 def _unreadable(raw: bytes, problem: str, *, source: Path | str, schema: str) -> InputError:
     try:
-        found = msgspec.json.decode(raw, type=_Labelled).schema
-    except (msgspec.MsgspecError, RecursionError):
-        found = None
+        whole = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return _no_json(error, source)  # what was wrong first was its kind, not its end
+    found = whole.get("schema") if isinstance(whole, dict) else None
     if found != schema:
         label = "no schema at all" if found is None else f"schema {found!r}"
+        if not isinstance(whole, dict):
+            label = "something else than a JSON object in it"
         return InputError(
             f"{source} has {label}; this stackrace reads {schema!r}.",
             why="It was written by a newer stackrace, or by another program.",

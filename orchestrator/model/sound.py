@@ -15,8 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from orchestrator.model.cell import Case
+    from orchestrator.model.names import Outcome
     from orchestrator.model.plan import Block, Goal, Job, Plan, PlannedEnvironment
     from orchestrator.model.record import Control, Record
+    from orchestrator.model.result import Result
 
 _LARGEST_BATCH = 10**12  # calls, or steps of one call
 _LONGEST_KEY = 128  # it is part of a file's name
@@ -60,11 +62,20 @@ def _problem_by_itself(record: Record) -> str | None:
         problem = "start or end is at no time that a clock shows"
     elif record.end.monotonic < record.start.monotonic:
         problem = "end is before start"
+    elif record.result is not None and not _times(record.outcome, record.result):
+        problem = "result.values_s has a time that no work takes, or none"
     elif record.control is not None and not _positive(record.control):
         problem = "control has a time that no work takes"
     elif not is_name(host) or len(host) > _LONGEST_KEY:
         problem = f"host.machine is {host[:_LONGEST_KEY]!r}, which is not a name"
     return problem
+
+
+def _times(outcome: Outcome, result: Result) -> bool:
+    """Whether a success has times, all of them possible; a profile has none to have."""
+    if outcome != "ok" or result.profile is not None:
+        return True
+    return min(result.values_s, default=0.0) > 0 and max(result.values_s) < _LATEST_S
 
 
 def _positive(control: Control) -> bool:
@@ -104,8 +115,9 @@ def _plan_problems(plan: Plan) -> Iterator[str]:
 
 
 def _in_head(plan: Plan) -> Iterator[str]:
-    if plan.rounds < 1:
-        yield f"rounds is {plan.rounds}"
+    last = max((block.round for block in plan.blocks), default=plan.rounds)
+    if plan.rounds < 1 or plan.rounds > last:
+        yield f"rounds is {plan.rounds}, and its blocks have {last}"
     if not 0 < plan.threshold < 1:
         yield f"threshold is {plan.threshold}; it must lie between 0 and 1"
     for field in ("first_call_s", "job_s", "slow_first_call_s"):

@@ -7,6 +7,7 @@ that was stopped goes on with the apis and modes that it lacks.
 
 from __future__ import annotations
 
+import argparse
 import os
 import sys
 import tempfile
@@ -19,7 +20,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from orchestrator import cover, grid, guest, interrupt, log, matrix, process
+from orchestrator import cover, grid, guest, interrupt, log, matrix, process, store
 from orchestrator.config import Flags, load
 from orchestrator.errors import EnvironmentFailedError, InputError, StackraceError, StorageError
 from orchestrator.model import codec
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from orchestrator.model.result import Swept
 
 BEGIN, END = "<!-- the grid: nox -s cover -->", "<!-- end of the grid -->"
+WHERE = "Name another document."
 # A process runs some hundred combinations, each of which may build two graphs.
 LIMITS = Limits(first_call_s=1800.0, job_s=1800.0)
 
@@ -134,15 +136,21 @@ def cover_row(every: Grid, sweeps: Sequence[Sweeper], keep: Callable[[Covered], 
             raise
 
 
-def main(document: Path, names: Sequence[str]) -> int:
-    """Sweep these environments, all by default, into the document. 0, or 1 when one failed."""
+def main(words: Sequence[str]) -> int:
+    """Sweep environments, all by default, into the document. 0, or 1 when a combination failed."""
+    parser = argparse.ArgumentParser(prog="python -m orchestrator.pipeline.covering")
+    parser.add_argument("document", type=Path)
+    parser.add_argument("environments", nargs="*", metavar="ENV")
+    given = parser.parse_args(words)
+    document: Path = given.document
     kept = document.with_suffix(".json")
-    rows = matrix.select(matrix.load(), tuple(names) or ("*",))
+    rows = matrix.select(matrix.load(), tuple(given.environments) or ("*",))
+    renewed(store.read_text(document), read(kept))  # what cannot be written is not swept
     bad = False
     for row in rows:
 
         def keep(found: RowCoverage, row: Row = row) -> None:
-            _keep(kept, row.identifier, found)
+            keep_row(kept, row.identifier, found)
             _write(document, read(kept))
 
         found = prepare_and_cover(row, read(kept).rows.get(row.identifier), keep)
@@ -154,7 +162,7 @@ def read(path: Path) -> Coverage:
     """What was swept so far; nothing when there is no such file."""
     if not path.exists():
         return Coverage()
-    return codec.decode(path.read_bytes(), Coverage, source=path, schema=COVERAGE_SCHEMA)
+    return codec.decode(store.read(path), Coverage, source=path, schema=COVERAGE_SCHEMA)
 
 
 def renewed(text: str, coverage: Coverage) -> str:
@@ -215,15 +223,17 @@ def grown(row: Row, found: RowCoverage, covered: Covered) -> RowCoverage:
     return msgspec.structs.replace(found, covered=tuple(arms[arm] for arm in order if arm in arms))
 
 
-def _keep(path: Path, identifier: str, found: RowCoverage) -> None:
+def keep_row(path: Path, identifier: str, found: RowCoverage) -> None:
+    """Put it among what was swept so far, in the order of the matrix."""
     known = {**read(path).rows, identifier: found}
-    order = [name for name in matrix.load().rows if name in known]
-    path.write_bytes(codec.encode(Coverage(rows={name: known[name] for name in order})))
+    order = dict.fromkeys((*matrix.load().rows, *known))  # rows that it lost last
+    rows = {name: known[name] for name in order if name in known}
+    store.write_report(path, codec.encode(Coverage(rows=rows)), fix=WHERE)
 
 
 def _write(document: Path, coverage: Coverage) -> None:
-    text = document.read_text(encoding="utf-8")
-    document.write_text(renewed(text, coverage), encoding="utf-8")
+    text = renewed(store.read_text(document), coverage)
+    store.write_report(document, text.encode(), fix=WHERE)
 
 
 def _today() -> str:
@@ -234,7 +244,7 @@ if __name__ == "__main__":
     try:
         with interrupt.interruptible():
             interrupt.follow_parent()
-            code = main(Path(sys.argv[1]), sys.argv[2:])
+            code = main(sys.argv[1:])
     except interrupt.Stopped as stop:
         process.stop_all()
         log.talk(f"Stopped ({stop}). What was measured so far is kept.")

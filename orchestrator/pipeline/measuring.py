@@ -176,9 +176,15 @@ def _resumable(folder: RunFolder, hints: Hints) -> Iterator[None]:
         found = reading.status(folder.path)
         done = found.planned - found.missing
         what = f"Stopped ({cut})." if isinstance(cut, interrupt.Stopped) else cut.what
+        begun = f", and {found.begun} of blocks that are not complete" if found.begun else ""
+        steps = [f"Go on with: {hints.resume(folder.path)}"]
+        if isinstance(cut, StackraceError) and cut.fix:
+            steps.insert(0, cut.fix)
+        if done:
+            steps.append(f"See what there is so far: stackrace report {folder.path}")
         error = InterruptedRunError(
-            f"{what} {phrases.count(done, 'job')} of {found.planned} are measured and kept.",
-            fix=f"Go on with: {hints.resume(folder.path)}",
+            f"{what} {phrases.count(done, 'job')} of {found.planned} are measured and kept{begun}.",
+            fix="\n".join(steps),
             exit_code=cut.exit_code,
         )
         with suppress(StackraceError):  # a full disk takes no summary

@@ -22,6 +22,7 @@ from orchestrator.report import goals, markdown, terminal, words
 from orchestrator.report.context import Context
 from orchestrator.store import (
     NAME_RESULTS,
+    PLAN,
     REPORTS,
     SUMMARY,
     RunFolder,
@@ -114,11 +115,13 @@ def conclude(
     )
     found = replace(found, context=context)
     plan = folder.plan()
-    if plan.selftest:
-        machines.conclude(found.frame, plan, folder.path, as_json=as_json)
-    else:
-        log.data(found.text)  # before it is written: a full disk must not hide it
-    _write(found, folder.path, ("md", "parquet"), exit_code=found.exit_code)
+    try:  # before it is written: a full disk must not hide it
+        if plan.selftest:
+            machines.conclude(found.frame, plan, folder.path, as_json=as_json)
+        else:
+            log.data(found.text)
+    finally:  # and a stdout that takes nothing must not hide it either
+        _write(found, folder.path, ("md", "parquet"), exit_code=found.exit_code)
     return found.exit_code
 
 
@@ -196,7 +199,8 @@ def report(
     reference: str | None = None,
     threshold: float | None = None,
 ) -> Written:
-    """Write the report on recorded runs into `output`, by default the first run's folder."""
+    """Write the report on recorded runs into `output`, by default the run's own folder."""
+    _check_target(paths, output)
     for name in formats:
         if name not in REPORTS:
             raise UsageError(f"There is no report format {name!r}. {nearest(name, REPORTS)}")
@@ -209,6 +213,21 @@ def report(
         target.mkdir(parents=True, exist_ok=True)
     files = _write(found, target, formats, exit_code=found.exit_code, fix=fix)
     return Written(text=found.text, files=files, exit_code=found.exit_code)
+
+
+def _check_target(paths: Sequence[Path], output: Path | None) -> None:
+    """UsageError where a report would take the place of that of another run, or of one of these."""
+    if output is None and len(paths) > 1:
+        raise UsageError(
+            f"A report on {count(len(paths), 'run')} belongs into none of their folders.",
+            fix="Say where with -o DIR, or see it with: stackrace compare RUN...",
+        )
+    own = {path.resolve() for path in paths} if len(paths) == 1 else set()
+    if output is not None and (output / PLAN).exists() and output.resolve() not in own:
+        raise UsageError(
+            f"{output} is the folder of a run, which has a report of its own.",
+            fix="Name another folder with -o DIR.",
+        )
 
 
 def newest(results: Path) -> Path:
@@ -275,6 +294,7 @@ def _context(runs: Sequence[tuple[Plan, list[Record]]]) -> Context:
     if len(hosts) > 1:
         cpu = words.listed(sorted(f"{name} ({count(number, 'core')})" for name, number in hosts))
     plans = [plan for plan, _ in runs]
+    pins = {plan.pin for plan in plans}
     return Context(
         environments=tuple(
             {item.identifier: item for plan in plans for item in plan.environments}.values()
@@ -282,6 +302,7 @@ def _context(runs: Sequence[tuple[Plan, list[Record]]]) -> Context:
         rounds=sum(plan.rounds for plan in plans),
         cpu=cpu,
         cores=cores,
+        pin=pins.pop() if len(pins) == 1 else (),
         own_model=any(plan.workloads for plan in plans),
         selftest=all(plan.selftest for plan in plans),
     )

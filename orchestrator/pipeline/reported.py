@@ -6,16 +6,18 @@ the others stay as they are. `--written` makes the sections again from the runs 
 
 from __future__ import annotations
 
+import argparse
 import os
 import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator import interrupt, log, merge, process, quantities, reported
+from orchestrator import interrupt, log, merge, process, quantities, reported, store
 from orchestrator.errors import InputError, StackraceError
 from orchestrator.model import codec
 from orchestrator.model.reports import Reports
+from orchestrator.report import measured
 from orchestrator.store import RunFolder
 
 if TYPE_CHECKING:
@@ -24,24 +26,31 @@ if TYPE_CHECKING:
     from orchestrator.model.reports import Report
 
 RUNS = Path("results") / "reports"  # a folder for each report, with its run in it
-WRITTEN = "--written"
 HOURS_S = 4 * 3600.0
 
 
-def main(table: Path, document: Path, words: Sequence[str]) -> int:
+def main(words: Sequence[str]) -> int:
     """Run these reports, all by default, and write their sections."""
-    every = codec.decode_toml(table.read_text(encoding="utf-8"), Reports, source=table).report
-    chosen = [word for word in words if word != WRITTEN] or list(every)
+    parser = argparse.ArgumentParser(prog="python -m orchestrator.pipeline.reported")
+    parser.add_argument("table", type=Path)
+    parser.add_argument("document", type=Path)
+    parser.add_argument("names", nargs="*", metavar="ID")
+    parser.add_argument("--written", action="store_true", help="measure nothing")
+    given = parser.parse_args(words)
+    table, document = given.table, given.document
+    every = codec.decode_toml(store.read_text(table), Reports, source=table).report
+    chosen = given.names or list(every)
     for name in chosen:
         if name not in every:
             raise InputError(f"{table} has no report {name!r}. It has {', '.join(every)}.")
+        _place(store.read_text(document), name)  # what cannot be written is not measured
     for name in chosen:
         folder = RUNS / name
-        if WRITTEN not in words:
+        if not given.written:
             measure(every[name], folder)
         if folder.exists():
-            text = written(document.read_text(encoding="utf-8"), name, every[name], newest(folder))
-            document.write_text(text, encoding="utf-8")
+            text = written(store.read_text(document), name, every[name], newest(folder))
+            store.write_report(document, text.encode(), fix="Name another document.")
             log.talk(f"{name}: {document} tells of it.")
     return 0
 
@@ -75,21 +84,27 @@ def written(text: str, name: str, report: Report, run: RunFolder) -> str:
     planned = run.plan()
     frame = merge.merge([(planned, run.records())])
     checked = [reported.check(claim, frame, threshold=planned.threshold) for claim in report.claims]
+    before, after = _place(text, name)
+    shown = measured.sentences(quantities.of(frame).findings)
+    section = reported.section(name, report, checked, frame, shown=shown)
+    return f"{before}\n{section}\n{after}"
+
+
+def _place(text: str, name: str) -> tuple[str, str]:
+    """What stands before and behind a report's section, marks included."""
     begin, end = f"<!-- report {name} -->", f"<!-- end of report {name} -->"
     before, found, rest = text.partition(begin)
     _, closed, after = rest.partition(end)
     if not (found and closed):
         raise InputError(f"The document has no place for report {name}: {begin} ... {end}.")
-    shown = quantities.of(frame).findings
-    section = reported.section(name, report, checked, frame, findings=shown)
-    return f"{before}{begin}\n{section}\n{end}{after}"
+    return f"{before}{begin}", f"{end}{after}"
 
 
 if __name__ == "__main__":
     try:
         with interrupt.interruptible():
             interrupt.follow_parent()
-            code = main(Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:])
+            code = main(sys.argv[1:])
     except interrupt.Stopped as stop:
         process.stop_all()
         log.talk(f"Stopped ({stop}). What was measured so far is kept.")

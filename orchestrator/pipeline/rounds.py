@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from orchestrator.run import Measure
     from orchestrator.store import RunFolder
 
+AGAIN = 2  # times as many rounds as when it was last told how many there will be
+
 
 def work_through(
     planned: Plan, folder: RunFolder, records: attempts.ByKey, measure: Measure
@@ -66,7 +68,10 @@ def progress(planned: Plan, records: attempts.ByKey) -> str:
         for record in tried.values()
     ]
     about = f", about {words.roughly(fmean(lasted) * left)}" if lasted and left else ""
-    return f"{every - left} of {phrases.count(every, 'job')} are measured; {left} to go{about}."
+    return (
+        f"{every - left} of {phrases.count(every, 'job')} are measured; {left} to go{about}"
+        f"{goals.so_far(planned.goal, ended=False)}."
+    )
 
 
 def expected(planned: Plan, records: attempts.ByKey) -> int | None:
@@ -115,6 +120,7 @@ def _add(
     decision = precision.decide(found, planned, goal)
     if new or decision.cases:
         _foretell(planned, goal, found)
+    told = planned.rounds
     while decision.cases:
         number = planned.rounds + 1
         added = AddedRounds(
@@ -126,10 +132,20 @@ def _add(
             reason=decision.reason,
         )
         folder.add_rounds(added)
+        jobs, expected = (
+            sum(len(block.jobs) for block in added.blocks),
+            _to_add(planned, goal, found),
+        )
         planned = planned.grown([added])
-        progress.extend(sum(len(block.jobs) for block in added.blocks))
+        progress.extend(jobs)
+        progress.expect(max(0, expected - jobs))
         run.work_through(added.blocks, folder, records, measure, progress)
-        decision = precision.decide(_measured(planned, records), planned, goal)
+        found = _measured(planned, records)
+        decision = precision.decide(found, planned, goal)
+        if decision.cases and planned.rounds >= AGAIN * told:  # noise is known better by now
+            _foretell(planned, goal, found)
+            told = planned.rounds
+    progress.expect(0)
     log.talk(goals.ended(planned.rounds, decision.reason))
 
 
@@ -140,6 +156,16 @@ def _foretell(planned: Plan, goal: Goal, found: precision.Measured) -> None:
         log.warn(over)
     elif expected is not None:
         log.talk(goals.forecast(expected, goal))
+
+
+def _to_add(planned: Plan, goal: Goal, found: precision.Measured) -> int:
+    """About how many jobs will be added, by what is known so far."""
+    expected = precision.forecast(found, planned, goal)
+    if expected is None:
+        return 0
+    first = {block.case: len(block.jobs) for block in planned.blocks}
+    each = sum(first[case] for case in found.compared)
+    return (expected.rounds - planned.rounds) * each
 
 
 def _measured(planned: Plan, records: attempts.ByKey) -> precision.Measured:

@@ -19,6 +19,7 @@ class Context:
     rounds: int  # over all runs
     cpu: str | None = None  # None: no record says
     cores: int | None = None
+    pin: tuple[int, ...] = ()  # the cores that workers were bound to; empty: to none, or to several
     preparing_s: float | None = None
     folder: Path | None = None  # where the reports are written
     command: str | None = None  # measures more rounds

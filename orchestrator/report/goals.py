@@ -100,7 +100,8 @@ def after(findings: Findings, rounds: int) -> Iterator[str]:
 
 def ended(rounds: int, reason: str) -> str:
     """Why a run got no more rounds."""
-    return f"No more rounds after {rounds}: {reason}."
+    few = f" Fewer than {ENOUGH_BLOCKS} rounds give no verdict: allow more."
+    return f"No more rounds after {rounds}: {reason}.{few if rounds < ENOUGH_BLOCKS else ''}"
 
 
 def reached(found: Precision) -> str:
@@ -108,7 +109,7 @@ def reached(found: Precision) -> str:
     asked = words.percent(found.asked)
     if found.widest is None:
         return f"The precision of {asked} was not reached: nothing was compared."
-    widest = f"the widest interval reaches {found.widest * 100:.2g}% to either side"
+    widest = f"the widest interval reaches {words.about(found.widest)} to either side"
     if found.reached:
         return f"The precision of {asked} was reached: {widest}."
     takes = ""

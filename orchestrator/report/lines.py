@@ -6,6 +6,7 @@ import shlex
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
+from orchestrator import kernel
 from orchestrator.model import phrases
 from orchestrator.model.comparison import ENOUGH_BLOCKS
 from orchestrator.model.matrix import title
@@ -48,6 +49,8 @@ def place(cells: Sequence[Cell], comparison: Comparison, context: Context) -> st
     devices = [_device(name, cells) for name in sorted({cell.device for cell in cells})]
     device = "CPU (no GPU asked for)" if devices == ["CPU"] else words.listed(devices)
     cores = phrases.count(context.cores, "core") if context.cores is not None else ""
+    if context.pin:
+        cores += f" (workers on {kernel.text(context.pin)})"
     tested = any(contrast.q is not None for contrast in comparison.contrasts)
     rounds = phrases.count(context.rounds, "round") + (" interleaved" if tested else "")
     runs = len(comparison.run_ids)
@@ -198,10 +201,11 @@ def selftests(findings: Findings) -> list[str]:
                 f"(spread {words.about(noise.spread)})"
             )
         times = noise.calmer_than(spreads) if len(findings.noise) == 1 else None
-        if times is not None:
+        if times is not None and noise.processes is not None:
             line += (
-                f"; processes here vary {words.times_as_long(times)} as much as then: the machine "
-                "was busier, or these models are less even"
+                f"; its processes varied by {words.about(noise.processes)}, those here "
+                f"{words.times_as_long(times)} as much: the machine was busier, or these models "
+                "are less even"
             )
         found.append(f"{line}.")
     return found

@@ -10,6 +10,7 @@ import pandas as pd
 from scipy import stats
 
 from orchestrator.errors import InputError
+from orchestrator.model.comparison import ENOUGH_BLOCKS
 from orchestrator.model.reports import RATIOS
 
 if TYPE_CHECKING:
@@ -56,13 +57,18 @@ def check(claim: Claim, frame: pd.DataFrame, *, threshold: float) -> Checked:
     else:
         middle, low, high = _interval(np.array(list(found.values())))
         number = len(found)
+    answer: Answer = "unclear" if number else "not measured"
+    if number >= ENOUGH_BLOCKS:
+        answer = _answer(claim, low, high, threshold)
+    elif number:
+        reason = f"{reason}, and {number} are too few" if reason else f"{number} are too few"
     return Checked(
         claim=claim,
         middle=float(middle),
         low=float(low),
         high=float(high),
         processes=number,
-        answer=_answer(claim, low, high, threshold) if number > 1 else "not measured",
+        answer=answer,
         reason=reason,
     )
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from orchestrator.model.quantities import Finding
     from orchestrator.model.reports import Claim, Report
     from orchestrator.reported.check import Checked
 
@@ -35,9 +34,9 @@ def section(
     checked: Sequence[Checked],
     frame: pd.DataFrame,
     *,
-    findings: Sequence[Finding] = (),
+    shown: Sequence[str] = (),
 ) -> str:
-    """The text between the report's marks. `findings`: what its processes show by themselves."""
+    """The text between the report's marks. `shown`: what its processes show by themselves."""
     counting = frame[frame["counts"]]
     rounds = counting["round"].nunique()
     ok = int((counting["outcome"] == "ok").sum())
@@ -47,7 +46,7 @@ def section(
         f"{count(rounds, 'round')}, {ok} of {len(counting)} processes ok, "
         f"{_date(counting['started_wall_s'].min())}."
     )
-    parts = [head, command, _claims(checked), _cells(frame), *_shown(findings), made]
+    parts = [head, command, _claims(checked), _cells(frame), *_shown(shown), made]
     if report.finding:
         parts.append(report.finding.strip())
     return "\n\n".join(parts)
@@ -68,16 +67,9 @@ def _claims(checked: Sequence[Checked]) -> str:
     return "\n".join(f"| {line} |" for line in lines)
 
 
-def _shown(findings: Sequence[Finding]) -> list[str]:
-    """`memory grows in 5 of 5 processes of tf20/... (bytes 5000)`."""
-    lines = []
-    for item in findings:
-        numbers = ", ".join(f"{name} {_short(value)}" for name, value in item.numbers.items())
-        lines.append(
-            f"- {item.kind} in {item.shown} of {item.processes} processes of {item.arm} {item.case}"
-            + (f" ({numbers})" if numbers else "")
-        )
-    return ["What the processes show by themselves:\n\n" + "\n".join(lines)] if lines else []
+def _shown(sentences: Sequence[str]) -> list[str]:
+    lines = "\n".join(f"- {sentence}" for sentence in sentences)
+    return [f"What the processes show by themselves:\n\n{lines}"] if lines else []
 
 
 def _is_ratio(claim: Claim) -> bool:

@@ -5,12 +5,14 @@ from orchestrator.store.files import (
     NAME_CACHE,
     NAME_RESULTS,
     full_disk,
+    read,
+    read_text,
     rename_new,
     storage_errors,
     write_once,
     write_report,
 )
-from orchestrator.store.folder import ADDED, KEPT, REPORTS, SUMMARY, RunFolder, State
+from orchestrator.store.folder import ADDED, KEPT, PLAN, REPORTS, SUMMARY, RunFolder, State
 
 __all__ = [
     "ADDED",
@@ -18,11 +20,14 @@ __all__ = [
     "KEPT",
     "NAME_CACHE",
     "NAME_RESULTS",
+    "PLAN",
     "REPORTS",
     "SUMMARY",
     "RunFolder",
     "State",
     "full_disk",
+    "read",
+    "read_text",
     "rename_new",
     "storage_errors",
     "write_once",

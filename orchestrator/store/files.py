@@ -130,9 +130,10 @@ def listed(folder: Path) -> list[str]:
     try:
         with os.scandir(folder) as entries:
             names = [entry.name for entry in entries]
-    except FileNotFoundError:  # copies may have dropped empty folders
-        return []
     except OSError as error:
+        # Copies may have dropped empty folders; a link that leads nowhere had something behind it.
+        if isinstance(error, FileNotFoundError) and not folder.is_symlink():
+            return []
         raise _unreadable(folder, error) from error
     return sorted(name for name in names if name.endswith(".json") and not name.startswith("."))
 
@@ -153,6 +154,14 @@ def read(path: Path | str) -> bytes:
             os.close(descriptor)
     except OSError as error:
         raise _unreadable(path, error) from error
+
+
+def read_text(path: Path) -> str:
+    """A file's text; InputError for what is none."""
+    try:
+        return read(path).decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text: {error}.") from error
 
 
 def _unreadable(path: Path | str, error: OSError) -> InputError:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from orchestrator.model.workload import Workload
 
 
+PLAN = "plan.json"
 SUMMARY = "summary.json"
 ADDED = "plan.d"  # rounds added while it is measured
 KEPT = ".cache"  # may be deleted at any time
@@ -59,7 +60,7 @@ class RunFolder:
     @property
     def plan_path(self) -> Path:
         """Where the plan stands."""
-        return self.path / "plan.json"
+        return self.path / PLAN
 
     def record_path(self, key: str, attempt: int) -> Path:
         """Where the record of one attempt of a job stands."""

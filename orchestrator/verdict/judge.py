@@ -103,11 +103,13 @@ def _dropped(cells: Cells, both: list[int], paired: NDArray[np.bool_], unit: str
     if not paired.any() or not lost.any():
         return None
     causes = Counter(
-        f"{cells.arms[cell]} {outcome}"
+        f"{cells.arms[cell]} {outcome if outcome != 'ok' else 'ok without a time'}"
         for cell in both
-        for outcome in cells.outcome[cell, lost]
-        if outcome != "ok"
+        for outcome, log_s in zip(cells.outcome[cell, lost], cells.log_s[cell, lost], strict=True)
+        if outcome != "ok" or not np.isfinite(log_s)
     )
-    words = [cause if count == 1 else f"{cause} ({count})" for cause, count in causes.items()]
     dropped = f"{int(lost.sum())} of {phrases.count(int(planned.sum()), unit)} dropped"
+    if all(outcome == "missing" for cell in both for outcome in cells.outcome[cell, lost]):
+        return f"{dropped}: not measured"  # whichever the arms
+    words = [cause if count == 1 else f"{cause} ({count})" for cause, count in causes.items()]
     return f"{dropped}: {', '.join(words) or 'not on one machine'}"

@@ -155,3 +155,24 @@ def test_closed_streams_change_no_code(closed: str) -> None:
         env={"PYTHONPATH": ROOT, "PATH": "/usr/bin:/bin"},
     )
     assert done.returncode == 2
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("words", [["list"], ["--help"]])
+def test_an_output_that_takes_nothing_is_told(words: list[str]) -> None:
+    """Not as a disk on which environments have no room; and nothing follows the message."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "orchestrator", *words],
+            check=False,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={"PYTHONPATH": ROOT},
+        )
+    first, *rest = done.stderr.splitlines()
+    assert (5, "stackrace: The output cannot be written: No space left on device.") == (
+        done.returncode,
+        first,
+    )
+    assert "stackrace: exit code 5" == rest[-1]

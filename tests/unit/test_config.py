@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -351,3 +352,15 @@ def test_seconds_in_the_file_may_have_a_unit(tmp_path: Path) -> None:
     """As those of the options of the same names."""
     found = load(tmp_path, '[run]\nwait-lock = "10m"\nmax-job-seconds = "90s"\n')
     assert (600.0, 90.0) == (found.wait_lock_s, found.limits.job_s)
+
+
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    """A pipe of that name, and a link that leads nowhere."""
+    path = tmp_path / "stackrace.toml"
+    os.mkfifo(path)
+    with pytest.raises(UsageError, match=r"stackrace\.toml is not a file"):
+        load(tmp_path)
+    path.unlink()
+    path.symlink_to(tmp_path / "gone")
+    with pytest.raises(UsageError, match=r"stackrace\.toml is not a file"):
+        load(tmp_path)

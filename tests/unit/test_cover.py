@@ -307,3 +307,24 @@ def test_each_api_and_mode_is_kept_when_it_is_done() -> None:
     covering.cover_row(GRID, sweeps, kept.append)
     assert sorted(arms) == sorted((one.api, one.mode) for one in kept)
     assert all(one.outcomes["ok"] > 50 for one in kept)
+
+
+def test_nothing_is_swept_for_a_page_that_cannot_take_it(tmp_path: Path) -> None:
+    """Found before hours are spent, not after."""
+    page = tmp_path / "grid.md"
+    with pytest.raises(InputError, match=r"grid\.md cannot be read"):
+        covering.main([str(page), "tf20"])
+    page.write_text("nothing")
+    with pytest.raises(InputError, match="no place for the grid"):
+        covering.main([str(page), "tf20"])
+    (tmp_path / "grid.json").mkdir()
+    with pytest.raises(InputError, match=r"grid\.json is not a file"):
+        covering.main([str(page), "tf20"])
+
+
+def test_rows_that_the_matrix_lost_are_kept(tmp_path: Path) -> None:
+    """Their sweep took as long as any."""
+    path = tmp_path / "grid.json"
+    for name in ("tf20", "tfold", "tf114"):
+        covering.keep_row(path, name, RowCoverage(title=name, date="2026-01-02"))
+    assert ["tf114", "tf20", "tfold"] == list(covering.read(path).rows)

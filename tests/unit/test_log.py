@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from orchestrator import log
@@ -40,4 +41,25 @@ def test_work_may_become_more(capsys: pytest.CaptureFixture[str]) -> None:
         progress.advance("c: ok")
     assert capsys.readouterr().err.splitlines() == [
         "racing: 3 of 3 done; last c: ok",
+    ]
+
+
+def test_what_will_be_added_is_counted_as_expected(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not only what is planned by now: three hours are not `1 min left`."""
+    now = iter(range(0, 10_000, 60))
+    monkeypatch.setattr(time, "monotonic", lambda: float(next(now)))
+    with log.progress("racing", 1) as progress:
+        progress.start("a")
+        progress.advance("a: ok")
+        progress.extend(2)
+        progress.expect(97)
+        progress.start("b")
+        progress.advance("b: ok")
+        progress.expect(0)
+    assert capsys.readouterr().err.splitlines() == [
+        "racing: 0 of 1 done; now a",
+        "racing: 1 of about 100 done, about 198 min left; now b",
+        "racing: 2 of 3 done; last b: ok",
     ]

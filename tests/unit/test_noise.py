@@ -273,5 +273,5 @@ def test_reports_say_what_the_selftest_saw() -> None:
     )
     assert [f"{base}."] == lines.selftests(findings(lambda job: 0.01 + 0.0001 * job.round))
     (line,) = lines.selftests(findings(lambda job: 0.01 * (1 + job.round % 2)))
-    assert line.startswith(f"{base}; processes here vary ")
+    assert line.startswith(f"{base}; its processes varied by 3%, those here ")
     assert line.endswith("the machine was busier, or these models are less even.")

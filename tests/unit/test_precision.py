@@ -12,6 +12,7 @@ from hypothesis.extra.numpy import arrays
 
 from orchestrator import precision
 from orchestrator.model.plan import ALPHA_BY_WIDTH, Goal, Plan
+from orchestrator.model.precision import Precision
 from orchestrator.paired import intervals
 from orchestrator.precision import Measured
 from orchestrator.report import goals
@@ -225,3 +226,17 @@ def test_an_interval_that_no_round_narrows_counts() -> None:
     narrow = precision.reached(found(rounds=12, lost=(0.001,)), plan(goal, 12), 0.02)
     assert (True, 0) == (narrow.reached, narrow.lost)
     assert "was reached" in goals.reached(narrow)
+
+
+def test_a_run_that_ends_too_early_is_told_to_take_longer() -> None:
+    """Below five rounds there is no verdict, whatever the reason for the end."""
+    short = "No more rounds after 4: another round does not fit into the budget."
+    why = "another round does not fit into the budget"
+    assert f"{short} Fewer than 5 rounds give no verdict: allow more." == goals.ended(4, why)
+    assert short.replace("4", "5") == goals.ended(5, why)
+
+
+def test_wide_intervals_are_told_without_exponents() -> None:
+    """190%, and not 1.9e+02%."""
+    wide = Precision(asked=0.3, reached=False, widest=1.9, rounds=None, seconds=None, lost=0)
+    assert "the widest interval reaches 190% to either side" in goals.reached(wide)

@@ -184,3 +184,10 @@ def test_pinned_workers_have_their_cores_in_the_record() -> None:
     assert (1, [0]) == (pinned.cores, pinned.facts["pin"])
     assert "pin" not in free.facts
     assert (free.cores == 1) is (free.machine == pinned.machine)
+
+
+def test_others_are_kept_away_by_pinning_or_by_other_cores() -> None:
+    """Who has pinned is not told to."""
+    busy = around(others=(Other(name="ffmpeg", cores=1.5),))
+    assert hints(**busy)["others"][1] == "End them, or --pin workers elsewhere"
+    assert hints(pin=(0,), **busy)["others"][1] == "End them, or bind them to other cores"

@@ -14,6 +14,7 @@ from orchestrator.errors import InputError
 from orchestrator.merge import merge
 from orchestrator.model import codec
 from orchestrator.model.reports import Cell, Claim, Report, Reports
+from orchestrator.pipeline import reported as command
 from orchestrator.pipeline.reported import written
 from orchestrator.store import RunFolder
 from tests.factories import by_arm, case, measured, plan
@@ -98,14 +99,14 @@ def test_a_ratio_agrees_when_its_whole_interval_does(
 
 def test_a_ratio_is_the_mean_over_rounds() -> None:
     """The geometric mean of the rounds' ratios, whatever a round's own speed."""
-    found = reported.check(claim(), frame([2.0, 2.0, 2.0, 2.0]), threshold=0.02)
+    found = reported.check(claim(), frame([2.0, 2.0, 2.0, 2.0, 2.0]), threshold=0.02)
     assert pytest.approx(2.0) == found.middle
     assert pytest.approx(2.0) == found.low
 
 
 def test_an_amount_is_held_against_its_limit() -> None:
     """How often a step was traced again: of 200 steps, each."""
-    of = plan(forms=(("tf.keras", "graph"),), rounds=3)
+    of = plan(forms=(("tf.keras", "graph"),), rounds=5)
     records = measured(of, lambda _: 0.01)
     table = merge([(of, records)])
     table["retraces"] = 200
@@ -115,18 +116,22 @@ def test_an_amount_is_held_against_its_limit() -> None:
     assert "contradicts" == reported.check(wanted, table, threshold=0.02).answer
 
 
-def test_one_process_is_no_measurement() -> None:
-    """It has no interval."""
-    assert "not measured" == reported.check(claim(), frame([1.5]), threshold=0.02).answer
+def test_nothing_is_no_measurement() -> None:
+    """Where every process was lost, there is no number."""
+    table = frame([1.5, 1.6])
+    table["outcome"] = "crashed"
+    found = reported.check(claim(), table, threshold=0.02)
+    assert ("not measured", "2 of 2 crashed") == (found.answer, found.reason)
 
 
 def test_lost_processes_are_told() -> None:
     """The answer stands on those that are left."""
-    table = frame([1.5, 1.6, 1.4, 1.5])
+    table = frame([1.5, 1.6, 1.4, 1.5, 1.55, 1.45])
     lost = (table["arm"] == NEW.arm) & (table["round"] == 1)
     table.loc[lost, ["outcome", "median_s"]] = ["timed_out", None]
     found = reported.check(claim(), table, threshold=0.02)
-    assert ("agrees", 3, "1 of 4 timed_out") == (found.answer, found.processes, found.reason)
+    told = (found.answer, found.processes, found.reason)
+    assert ("agrees", 5, "1 of 6 timed_out") == told
 
 
 def test_a_cell_that_is_not_there_is_refused() -> None:
@@ -160,3 +165,22 @@ def test_a_section_is_made_from_its_run(tmp_path: Path) -> None:
     assert "old" not in text
     with pytest.raises(InputError, match="no place for report 8"):
         written(text, "8", report, folder)
+
+
+def test_few_processes_are_no_answer() -> None:
+    """As in a verdict, five are the fewest."""
+    found = reported.check(claim(), frame([1.5, 1.6, 1.4, 1.5]), threshold=0.02)
+    assert ("unclear", "4 are too few") == (found.answer, found.reason)
+
+
+def test_nothing_is_measured_for_a_page_that_cannot_take_it(tmp_path: Path) -> None:
+    """A document without the report's place, one that is no text, or none at all."""
+    page = tmp_path / "reports.md"
+    with pytest.raises(InputError, match=r"reports\.md cannot be read"):
+        command.main([str(TABLE), str(page), "3"])
+    page.write_text("nothing")
+    with pytest.raises(InputError, match="no place for report 3"):
+        command.main([str(TABLE), str(page), "3"])
+    page.write_bytes(b"\xff")
+    with pytest.raises(InputError, match="is not UTF-8 text"):
+        command.main([str(TABLE), str(page), "3"])

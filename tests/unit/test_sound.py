@@ -12,6 +12,7 @@ from orchestrator.errors import InputError
 from orchestrator.model import codec
 from orchestrator.model.plan import Block, Job, Limits
 from orchestrator.model.record import Control, Instant
+from orchestrator.model.result import Profile
 from orchestrator.model.sound import plan_problem
 from orchestrator.store import RunFolder
 from tests import factories
@@ -129,7 +130,7 @@ def test_arms_name_workloads_that_there_are() -> None:
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [
-        ({"rounds": 0}, "rounds is 0"),
+        ({"rounds": 0}, "rounds is 0, and its blocks have 2"),
         ({"rounds": 1}, "blocks[2].round is 2, of 1"),
         ({"threshold": -0.02}, "threshold is -0.02; it must lie between 0 and 1"),
         ({"threshold": float("nan")}, "threshold is nan; it must lie between 0 and 1"),
@@ -199,3 +200,31 @@ def test_opening_a_run_checks_its_plan(tmp_path: Path) -> None:
     folder.plan_path.write_bytes(codec.encode(msgspec.structs.replace(PLAN, threshold=2.0)))
     with pytest.raises(InputError, match=r"plan\.json is not a plan .*: threshold is 2\.0"):
         folder.plan()
+
+
+@pytest.mark.parametrize("seconds", [[], [0.0] * 3, [0.01, -1.0], [1e300] * 3])
+def test_a_success_has_times_that_can_be(tmp_path: Path, seconds: list[float]) -> None:
+    """Anything else is refused by file, and becomes neither a number nor a block dropped."""
+    folder = RunFolder.create(tmp_path, PLAN)
+    folder.write(factories.record(PLAN, PLAN.jobs[0], result=factories.result(seconds)))
+    with pytest.raises(InputError, match=r"values_s has a time that no work takes, or none"):
+        folder.records()
+
+
+def test_what_failed_needs_no_times(tmp_path: Path) -> None:
+    """Nor does a profile."""
+    plan = factories.with_profiles(PLAN)
+    folder = RunFolder.create(tmp_path, plan)
+    folder.write(factories.record(plan, plan.jobs[0], outcome="crashed"))
+    profile = Profile(
+        run_s=1.0, iterations=9, build=0.0, data=0.0, training=99.0, other=1.0, unattributed=0.0
+    )
+    result = factories.result([], profile=profile)
+    folder.write(factories.record(plan, plan.profiles[0], result=result))
+    assert 2 == len(folder.records())
+
+
+def test_a_plan_has_as_many_rounds_as_its_blocks() -> None:
+    """More would be told as done, and the next round would be counted from there."""
+    more = msgspec.structs.replace(PLAN, rounds=1_000_000)
+    assert "rounds is 1000000, and its blocks have 2" == plan_problem(more)

@@ -106,7 +106,9 @@ def test_temporary_files_are_no_records(tmp_path: Path) -> None:
         (b"\xff\xfe", "is not JSON"),
         (b'{"schema": "stackrace.record/9"}', "has schema 'stackrace.record/9'"),
         (b"{}", "has no schema at all"),
-        (b"[]", "has no schema at all"),
+        (b"[]", "has something else than a JSON object in it"),
+        (b"[[[[", "is not JSON"),
+        (b'{"schema": 9}', "has schema 9"),
         (b'{"schema": "stackrace.record/1"}', "is not a valid stackrace.record/1"),
     ],
 )
@@ -366,3 +368,11 @@ def test_copies_without_empty_folders_can_be_claimed(tmp_path: Path) -> None:
     (folder.path / "logs").rmdir()
     with folder.claimed():
         assert (folder.path / "logs").is_dir()
+
+
+def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+    """Behind `plan.d` were rounds: without them the run would look complete."""
+    folder = RunFolder.create(tmp_path, factories.plan(rounds=1))
+    (folder.path / "plan.d").symlink_to(tmp_path / "gone")
+    with pytest.raises(InputError, match=r"plan\.d cannot be read"):
+        folder.plan()

@@ -79,6 +79,28 @@ def test_blocks_with_a_failure_are_dropped_and_counted() -> None:
     assert found.gaps == ()
 
 
+def test_blocks_that_are_to_come_are_told_alike_for_all_arms() -> None:
+    """A run that was cut lacks the same blocks everywhere: one line, not one a comparison."""
+    plan = pair(rounds=8)
+    records = [factories.record(plan, job) for job in plan.jobs if job.round < 8]
+    found = verdict(plan, records)
+    assert found.contrasts[0].notes == ("1 of 8 blocks dropped: not measured",)
+
+
+def test_a_success_without_a_time_is_no_other_machine() -> None:
+    """The reason is the true one, whatever put such a record there."""
+    plan = pair(rounds=8)
+    records = [
+        factories.record(plan, job, values=[0.0] * 3)
+        if (job.round, job.arm.environment) == (3, "tf20")
+        else factories.record(plan, job)
+        for job in plan.jobs
+    ]
+    assert verdict(plan, records).contrasts[0].notes == (
+        f"1 of 8 blocks dropped: {GRAPH} ok without a time",
+    )
+
+
 def test_a_run_without_records_has_reasons_everywhere() -> None:
     """Nothing measured is no error: every cell is a gap, every contrast has a reason."""
     plan = pair()
