@@ -8,6 +8,7 @@ import numpy as np
 
 from workloads import forms, xplane
 from workloads.backend import Backend, Evidence, Nowhere
+from workloads.known_faults import RECURRENT
 from workloads.protocol import Stopped
 
 _GPUS = ("cuda", "gpu", "rocm")  # platforms of JAX
@@ -95,6 +96,17 @@ class Jax(_Keras3):
         raise Stopped(
             "unsupported", "threads", "JAX has no setting for the number of its CPU threads."
         )
+
+    def check_model(self, request, *, has_dropout):
+        """Stopped for recurrent layers in float16: their weights start as an orthogonal matrix."""
+        del has_dropout
+        if request.model in RECURRENT and request.knobs.get("precision") == "float16":
+            raise Stopped(
+                "unsupported",
+                "precision",
+                "JAX %s factorises no matrix in float16, and the weights of a recurrent layer "
+                "start as a factor of one." % self.version,
+            )
 
     def caller(self, model, feed, *, as_function):
         """Call the model, or a function of its state that jax.jit compiled; read the answer."""

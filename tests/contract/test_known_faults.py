@@ -79,3 +79,30 @@ def test_a_model_without_dropout_runs() -> None:
     """Nothing asks whether it trains."""
     asked = {"input": "dataset", "method": "fit", "knobs": {"sample_weight": "yes"}}
     assert [] == reasons((1, 14), has_dropout=False, **asked)
+
+
+def test_jax_makes_no_recurrent_weights_in_float16() -> None:
+    """Its factorisation takes none; other precisions, and other models, were run."""
+    jax = importlib.import_module("workloads.keras3_backend").Jax
+    protocol = importlib.import_module("workloads.protocol")
+    backend = object.__new__(jax)  # without JAX
+    backend.version = "0.10.2"
+
+    def check(model: str, precision: str) -> None:
+        request = protocol.Request(
+            action="measure",
+            environment="keras3-jax",
+            phase_path="",
+            model=model,
+            knobs={"precision": precision},
+        )
+        backend.check_model(request, has_dropout=True)
+
+    for model in ("gru", "lstm"):
+        with pytest.raises(protocol.Stopped) as raised:
+            check(model, "float16")
+        assert raised.value.outcome == "unsupported"
+        assert "JAX 0.10.2 factorises no matrix in float16" in raised.value.message
+        for precision in ("bfloat16", "mixed_float16", "float64"):
+            check(model, precision)
+    check("tiny", "float16")
