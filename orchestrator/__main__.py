@@ -55,11 +55,14 @@ def _told(words: Sequence[str]) -> int:
     except OSError as error:
         from orchestrator import store
 
-        if error.errno not in store.DISK_FULL:
+        if not log.takes_data():  # what printed help, say
+            failed = log.unwritable(error)
+        elif error.errno in store.DISK_FULL:
+            failed = store.full_disk(error.filename or "a file")
+        else:
             return _fault()
-        full = store.full_disk(error.filename) if error.filename else log.unwritable(error)
-        log.fail(full)
-        code = full.exit_code
+        log.fail(failed)
+        code = failed.exit_code
     except Exception:  # noqa: BLE001 - nothing may look like exit code 1, a regression
         return _fault()
     if code != 0:

@@ -33,11 +33,8 @@ class Progress(Protocol):
 class Growing(Progress, Protocol):
     """Work that may become more while it is done."""
 
-    def extend(self, more: int) -> None:
-        """So many more are to be done."""
-
-    def expect(self, further: int) -> None:
-        """About so many more will follow what is to be done by now."""
+    def extend(self, more: int, *, further: int = 0) -> None:
+        """So many more are to be done, and about so many will follow these."""
 
 
 def data(text: str) -> None:
@@ -51,6 +48,15 @@ def data(text: str) -> None:
         if not isinstance(error, BrokenPipeError):
             raise unwritable(error) from error
         _discard()
+
+
+def takes_data() -> bool:
+    """Whether stdout has taken what it was given so far."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def unwritable(error: OSError) -> StorageError:
@@ -142,10 +148,8 @@ class _Lines:
         self._done += 1
         self._last = text
 
-    def extend(self, more: int) -> None:
+    def extend(self, more: int, *, further: int = 0) -> None:
         self._total += more
-
-    def expect(self, further: int) -> None:
         self._further = further
 
     def end(self) -> None:
@@ -183,7 +187,7 @@ def _bar(title: str, total: int) -> Iterator[Growing]:
         task = rich.add_task(title, total=total, note="")
 
         class Bar:
-            further = 0
+            total = shown = total
 
             def start(self, text: str) -> None:
                 rich.update(task, note=text, refresh=True)
@@ -191,11 +195,11 @@ def _bar(title: str, total: int) -> Iterator[Growing]:
             def advance(self, text: str) -> None:
                 rich.update(task, advance=1, note=text, refresh=True)
 
-            def extend(self, more: int) -> None:
-                rich.update(task, total=(rich.tasks[0].total or 0) + more, refresh=True)
-
-            def expect(self, further: int) -> None:
-                self.extend(further - self.further)
-                self.further = further
+            def extend(self, more: int, *, further: int = 0) -> None:
+                self.total += more
+                # rich forgets how quick it was at every new total.
+                if self.total + further != self.shown:
+                    self.shown = self.total + further
+                    rich.update(task, total=self.shown, refresh=True)
 
         yield Bar()

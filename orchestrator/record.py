@@ -147,9 +147,7 @@ def _claim(result: Result, mend: str, *, profiled: bool) -> tuple[Outcome, Failu
             message = f"{failure.message}\n{mend}"
             failure = msgspec.structs.replace(failure, message=message)
         return result.outcome, failure, result
-    # A profile is no measurement: it has no times, and a timed job has nothing else.
-    usable = result.profile is not None if profiled else min(result.values_s, default=0.0) > 0
-    if not usable:
+    if not result.usable(profiled=profiled):
         what = "a profile" if profiled else "usable times"
         failure = Failure(kind="values", message=f"The guest reported success without {what}.")
         return "failed", failure, result

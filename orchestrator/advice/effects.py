@@ -72,7 +72,7 @@ def main(steps: Sequence[Pairs], *, threshold: float, alpha: float) -> tuple[Mai
 def _pairs(steps: Sequence[Pairs]) -> Iterator[_Apart]:
     """Each value against its reference, and each two values that share one."""
     # Other work takes another time: that is no choice.
-    choices = [step for step in steps if step.change.axis not in axes.OTHER_WORK]
+    choices = [step for step in steps if step.change.axis not in axes.WORK_AXES]
     for step in choices:
         change = step.change
         yield _oriented(change.axis, change.level, change.reference, step.log_ratios)

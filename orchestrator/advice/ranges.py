@@ -176,7 +176,7 @@ def indifferent(comparison: Comparison) -> tuple[Indifferent, ...]:
         if (
             item.kind != "as_installed"
             and item.ratio is not None
-            and item.knob not in axes.OTHER_WORK
+            and item.knob not in axes.WORK_AXES
         ):
             groups.setdefault(axes.of_contrast(item), []).append(item)
     found = []

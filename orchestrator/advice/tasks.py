@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from orchestrator.model.comparison import Comparison
     from orchestrator.paired.cells import Cells, Key
 
-_NO_CHOICE: Final = axes.OTHER_WORK | {"device"}
+_NO_CHOICE: Final = axes.WORK_AXES | {"device"}
 
 
 @dataclass(frozen=True, kw_only=True)

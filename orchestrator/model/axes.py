@@ -10,7 +10,7 @@ from orchestrator.model.knobs import OF_WORK
 if TYPE_CHECKING:
     from orchestrator.model.comparison import Contrast
 
-OTHER_WORK: Final = OF_WORK | {"size"}  # with another value there is something else to do
+WORK_AXES: Final = OF_WORK | {"size"}  # with another value there is something else to do
 
 
 class Placed(Protocol):

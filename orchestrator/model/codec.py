@@ -58,7 +58,7 @@ def _unreadable(raw: bytes, problem: str, *, source: Path | str, schema: str) ->
     if found != schema:
         label = "no schema at all" if found is None else f"schema {found!r}"
         if not isinstance(whole, dict):
-            label = "something else than a JSON object in it"
+            label = "no JSON object in it"
         return InputError(
             f"{source} has {label}; this stackrace reads {schema!r}.",
             why="It was written by a newer stackrace, or by another program.",

@@ -9,6 +9,7 @@ import msgspec
 from orchestrator.model.names import Outcome
 
 RESULT_SCHEMA: Final = "stackrace.result/1"
+LONGEST_S: Final = 1e11  # some thousand years
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
@@ -146,3 +147,12 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     diagnostics: dict[str, Any] = {}  # step_s: per-step callback times; calls: what was observed
     nulls: dict[str, str] = {}  # field -> why a number in it is null
     metadata: dict[str, Any] = {}
+
+    def usable(self, *, profiled: bool) -> bool:
+        """Whether it holds what a success has: times that work can take, or a profile.
+
+        A profile is no measurement: it has no times, and a timed job has nothing else.
+        """
+        if profiled:
+            return self.profile is not None
+        return min(self.values_s, default=0.0) > 0 and max(self.values_s) < LONGEST_S

@@ -15,10 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from orchestrator.model.cell import Case
-    from orchestrator.model.names import Outcome
     from orchestrator.model.plan import Block, Goal, Job, Plan, PlannedEnvironment
     from orchestrator.model.record import Control, Record
-    from orchestrator.model.result import Result
 
 _LARGEST_BATCH = 10**12  # calls, or steps of one call
 _LONGEST_KEY = 128  # it is part of a file's name
@@ -47,6 +45,10 @@ def record_problem(run_id: str, jobs: Mapping[str, Job], record: Record) -> str 
     for field, value in found.items():
         if value != planned[field]:
             return f"{field} is not that of the job {record.key!r} in plan.json"
+    usable = record.result is not None and record.result.usable(profiled=job.is_profile)
+    if record.outcome == "ok" and not usable:
+        what = "profile" if job.is_profile else "values_s, or with times in it that no work takes"
+        return f"it succeeded without result.{what}"
     return _problem_by_itself(record)
 
 
@@ -62,20 +64,11 @@ def _problem_by_itself(record: Record) -> str | None:
         problem = "start or end is at no time that a clock shows"
     elif record.end.monotonic < record.start.monotonic:
         problem = "end is before start"
-    elif record.result is not None and not _times(record.outcome, record.result):
-        problem = "result.values_s has a time that no work takes, or none"
     elif record.control is not None and not _positive(record.control):
         problem = "control has a time that no work takes"
     elif not is_name(host) or len(host) > _LONGEST_KEY:
         problem = f"host.machine is {host[:_LONGEST_KEY]!r}, which is not a name"
     return problem
-
-
-def _times(outcome: Outcome, result: Result) -> bool:
-    """Whether a success has times, all of them possible; a profile has none to have."""
-    if outcome != "ok" or result.profile is not None:
-        return True
-    return min(result.values_s, default=0.0) > 0 and max(result.values_s) < _LATEST_S
 
 
 def _positive(control: Control) -> bool:

@@ -145,7 +145,7 @@ def main(words: Sequence[str]) -> int:
     document: Path = given.document
     kept = document.with_suffix(".json")
     rows = matrix.select(matrix.load(), tuple(given.environments) or ("*",))
-    renewed(store.read_text(document), read(kept))  # what cannot be written is not swept
+    _write(document, read(kept))  # what cannot be written is not swept
     bad = False
     for row in rows:
 
@@ -226,7 +226,7 @@ def grown(row: Row, found: RowCoverage, covered: Covered) -> RowCoverage:
 def keep_row(path: Path, identifier: str, found: RowCoverage) -> None:
     """Put it among what was swept so far, in the order of the matrix."""
     known = {**read(path).rows, identifier: found}
-    order = dict.fromkeys((*matrix.load().rows, *known))  # rows that it lost last
+    order = dict.fromkeys((*matrix.load().rows, *known))  # then rows that it has no more
     rows = {name: known[name] for name in order if name in known}
     store.write_report(path, codec.encode(Coverage(rows=rows)), fix=WHERE)
 

@@ -121,13 +121,19 @@ def conclude(frame: pd.DataFrame, plan: Plan, folder: Path, *, as_json: bool) ->
             unlikely=noise.unlikely(found),
             hints=_hints(plan.pin, plan.gpus, noisy=True) if noisy else (),
         )
-    log.data(text)  # before it is written: a full disk must not hide it
+    try:  # before it is written: a full disk must not hide it
+        log.data(text)
+    finally:  # a stdout that takes nothing must not hide it either
+        _keep(found, folder)
+    log.talk(f"Its run, with a report like that of any race, is in {folder}.")
+
+
+def _keep(found: Noise, folder: Path) -> None:
     write_report(folder / FILE, codec.encode(found))
     try:
         noise.keep(found, cache_folder())
     except StackraceError as error:
         log.warn(f"{error.what} Later runs will not know of this selftest.")
-    log.talk(f"Its run, with a report like that of any race, is in {folder}.")
 
 
 def _hints(pin: tuple[int, ...], uuids: Collection[str], *, noisy: bool) -> tuple[Check, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from statistics import median
@@ -181,7 +182,8 @@ def _resumable(folder: RunFolder, hints: Hints) -> Iterator[None]:
         if isinstance(cut, StackraceError) and cut.fix:
             steps.insert(0, cut.fix)
         if done:
-            steps.append(f"See what there is so far: stackrace report {folder.path}")
+            command = shlex.join(["stackrace", "report", str(folder.path)])
+            steps.append(f"See what there is so far: {command}")
         error = InterruptedRunError(
             f"{what} {phrases.count(done, 'job')} of {found.planned} are measured and kept{begun}.",
             fix="\n".join(steps),

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from orchestrator import advice, control, log, quantities, reproducibility
-from orchestrator.errors import InputError, UsageError, nearest
+from orchestrator.errors import (
+    InputError,
+    StackraceError,
+    UsageError,
+    nearest,
+    worst_exit_code,
+)
+from orchestrator.interrupt import Stopped
 from orchestrator.merge import differences, export
 from orchestrator.model import attempts, codec
 from orchestrator.model.advice import Advice
@@ -114,15 +122,18 @@ def conclude(
         command_s=found.comparison.measuring_s / found.context.rounds * more,
     )
     found = replace(found, context=context)
-    plan = folder.plan()
+    plan, code = folder.plan(), found.exit_code
     try:  # before it is written: a full disk must not hide it
         if plan.selftest:
             machines.conclude(found.frame, plan, folder.path, as_json=as_json)
         else:
             log.data(found.text)
-    finally:  # and a stdout that takes nothing must not hide it either
-        _write(found, folder.path, ("md", "parquet"), exit_code=found.exit_code)
-    return found.exit_code
+    except (Stopped, StackraceError) as cut:
+        code = worst_exit_code((code, cut.exit_code))
+        raise
+    finally:  # a stdout that takes nothing must not hide it either
+        _write(found, folder.path, ("md", "parquet"), exit_code=code)
+    return code
 
 
 def summarise(folder: RunFolder, *, exit_code: int) -> None:
@@ -219,11 +230,13 @@ def _check_target(paths: Sequence[Path], output: Path | None) -> None:
     """UsageError where a report would take the place of that of another run, or of one of these."""
     if output is None and len(paths) > 1:
         raise UsageError(
-            f"A report on {count(len(paths), 'run')} belongs into none of their folders.",
+            f"A report on {count(len(paths), 'run')} belongs in none of their folders.",
             fix="Say where with -o DIR, or see it with: stackrace compare RUN...",
         )
-    own = {path.resolve() for path in paths} if len(paths) == 1 else set()
-    if output is not None and (output / PLAN).exists() and output.resolve() not in own:
+    own = {os.path.realpath(path) for path in paths} if len(paths) == 1 else set()
+    # Asked of `os`, which has an answer for names that are too long, too.
+    taken = output is not None and os.path.exists(output / PLAN)  # noqa: PTH110
+    if output is not None and taken and os.path.realpath(output) not in own:
         raise UsageError(
             f"{output} is the folder of a run, which has a report of its own.",
             fix="Name another folder with -o DIR.",

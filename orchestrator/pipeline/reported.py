@@ -36,21 +36,22 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("document", type=Path)
     parser.add_argument("names", nargs="*", metavar="ID")
     parser.add_argument("--written", action="store_true", help="measure nothing")
-    given = parser.parse_args(words)
+    given = parser.parse_intermixed_args(words)  # ids before and behind an option
     table, document = given.table, given.document
     every = codec.decode_toml(store.read_text(table), Reports, source=table).report
     chosen = given.names or list(every)
     for name in chosen:
         if name not in every:
             raise InputError(f"{table} has no report {name!r}. It has {', '.join(every)}.")
-        _place(store.read_text(document), name)  # what cannot be written is not measured
+        _place(store.read_text(document), name)
+    _write(document, store.read_text(document))  # what cannot be written is not measured
     for name in chosen:
         folder = RUNS / name
         if not given.written:
             measure(every[name], folder)
         if folder.exists():
             text = written(store.read_text(document), name, every[name], newest(folder))
-            store.write_report(document, text.encode(), fix="Name another document.")
+            _write(document, text)
             log.talk(f"{name}: {document} tells of it.")
     return 0
 
@@ -88,6 +89,10 @@ def written(text: str, name: str, report: Report, run: RunFolder) -> str:
     shown = measured.sentences(quantities.of(frame).findings)
     section = reported.section(name, report, checked, frame, shown=shown)
     return f"{before}\n{section}\n{after}"
+
+
+def _write(document: Path, text: str) -> None:
+    store.write_report(document, text.encode(), fix="Name another document.")
 
 
 def _place(text: str, name: str) -> tuple[str, str]:

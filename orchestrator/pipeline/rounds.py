@@ -68,9 +68,10 @@ def progress(planned: Plan, records: attempts.ByKey) -> str:
         for record in tried.values()
     ]
     about = f", about {words.roughly(fmean(lasted) * left)}" if lasted and left else ""
+    timed = run.missing_blocks(planned.blocks, records)
     return (
-        f"{every - left} of {phrases.count(every, 'job')} are measured; {left} to go{about}"
-        f"{goals.so_far(planned.goal, ended=False)}."
+        f"{every - left} of {phrases.count(every, 'job')} are measured; {left} to go{about}."
+        f"{goals.may_grow(planned.goal) if timed else ''}"
     )
 
 
@@ -137,15 +138,14 @@ def _add(
             _to_add(planned, goal, found),
         )
         planned = planned.grown([added])
-        progress.extend(jobs)
-        progress.expect(max(0, expected - jobs))
+        progress.extend(jobs, further=max(0, expected - jobs))
         run.work_through(added.blocks, folder, records, measure, progress)
         found = _measured(planned, records)
         decision = precision.decide(found, planned, goal)
         if decision.cases and planned.rounds >= AGAIN * told:  # noise is known better by now
             _foretell(planned, goal, found)
             told = planned.rounds
-    progress.expect(0)
+    progress.extend(0)
     log.talk(goals.ended(planned.rounds, decision.reason))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from orchestrator.model.comparison import ENOUGH_BLOCKS
 from orchestrator.model.phrases import count
 from orchestrator.model.precision import Forecast, Precision
 from orchestrator.precision import widths
@@ -59,7 +60,9 @@ def decide(found: Measured, plan: Plan, goal: Goal) -> Decision:
         which = "that more rounds would narrow " if lost else ""
         return Decision(cases=(), reason=f"every interval {which}is as narrow as was asked for")
     if goal.budget_s is not None and found.spent_s + found.seconds(cases) > goal.budget_s:
-        return Decision(cases=(), reason="another round does not fit into the budget")
+        few = f", and fewer than {ENOUGH_BLOCKS} rounds give no verdict: allow more"
+        end = few if plan.rounds < ENOUGH_BLOCKS else ""
+        return Decision(cases=(), reason=f"another round does not fit into the budget{end}")
     if plan.rounds >= most(goal):
         return Decision(cases=(), reason=f"a run has {most(goal)} rounds at most")
     return Decision(cases=cases, reason=_why(found, goal, int(asking.sum())))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from orchestrator.model.comparison import ENOUGH_BLOCKS
@@ -90,6 +91,12 @@ def so_far(goal: Goal | None, *, ended: bool) -> str:
     return f"{'' if ended else ' so far; more may be added'} ({', '.join(parts)})"
 
 
+def may_grow(goal: Goal | None) -> str:
+    """` More rounds may be added then (precision 2%).`; nothing without a goal."""
+    told = so_far(goal, ended=True)
+    return f" More rounds may be added then{told}." if told else ""
+
+
 def after(findings: Findings, rounds: int) -> Iterator[str]:
     """What became of a run with a goal."""
     if findings.precision is not None:
@@ -100,8 +107,7 @@ def after(findings: Findings, rounds: int) -> Iterator[str]:
 
 def ended(rounds: int, reason: str) -> str:
     """Why a run got no more rounds."""
-    few = f" Fewer than {ENOUGH_BLOCKS} rounds give no verdict: allow more."
-    return f"No more rounds after {rounds}: {reason}.{few if rounds < ENOUGH_BLOCKS else ''}"
+    return f"No more rounds after {rounds}: {reason}."
 
 
 def reached(found: Precision) -> str:
@@ -109,7 +115,9 @@ def reached(found: Precision) -> str:
     asked = words.percent(found.asked)
     if found.widest is None:
         return f"The precision of {asked} was not reached: nothing was compared."
-    widest = f"the widest interval reaches {words.about(found.widest)} to either side"
+    # Where it is wider than was asked for, it must not read as if it were not.
+    tenths = (round if found.reached else math.ceil)(found.widest * 1000)
+    widest = f"the widest interval reaches {tenths / 10:.1f}% to either side"
     if found.reached:
         return f"The precision of {asked} was reached: {widest}."
     takes = ""

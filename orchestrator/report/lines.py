@@ -49,7 +49,7 @@ def place(cells: Sequence[Cell], comparison: Comparison, context: Context) -> st
     devices = [_device(name, cells) for name in sorted({cell.device for cell in cells})]
     device = "CPU (no GPU asked for)" if devices == ["CPU"] else words.listed(devices)
     cores = phrases.count(context.cores, "core") if context.cores is not None else ""
-    if context.pin:
+    if context.pin and cores:
         cores += f" (workers on {kernel.text(context.pin)})"
     tested = any(contrast.q is not None for contrast in comparison.contrasts)
     rounds = phrases.count(context.rounds, "round") + (" interleaved" if tested else "")

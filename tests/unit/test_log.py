@@ -53,11 +53,10 @@ def test_what_will_be_added_is_counted_as_expected(
     with log.progress("racing", 1) as progress:
         progress.start("a")
         progress.advance("a: ok")
-        progress.extend(2)
-        progress.expect(97)
+        progress.extend(2, further=97)
         progress.start("b")
         progress.advance("b: ok")
-        progress.expect(0)
+        progress.extend(0)
     assert capsys.readouterr().err.splitlines() == [
         "racing: 0 of 1 done; now a",
         "racing: 1 of about 100 done, about 198 min left; now b",

@@ -230,13 +230,24 @@ def test_an_interval_that_no_round_narrows_counts() -> None:
 
 def test_a_run_that_ends_too_early_is_told_to_take_longer() -> None:
     """Below five rounds there is no verdict, whatever the reason for the end."""
-    short = "No more rounds after 4: another round does not fit into the budget."
-    why = "another round does not fit into the budget"
-    assert f"{short} Fewer than 5 rounds give no verdict: allow more." == goals.ended(4, why)
-    assert short.replace("4", "5") == goals.ended(5, why)
+    goal = Goal(budget_s=30)
+    short = precision.decide(found(0.05, 0.05, rounds=4), plan(goal, 4), goal).reason
+    assert short.startswith("another round does not fit into the budget, and fewer than 5 rounds")
+    enough = precision.decide(found(0.05, 0.05, rounds=5), plan(goal, 5), goal).reason
+    assert enough == "another round does not fit into the budget"
 
 
 def test_wide_intervals_are_told_without_exponents() -> None:
     """190%, and not 1.9e+02%."""
     wide = Precision(asked=0.3, reached=False, widest=1.9, rounds=None, seconds=None, lost=0)
-    assert "the widest interval reaches 190% to either side" in goals.reached(wide)
+    assert "the widest interval reaches 190.0% to either side" in goals.reached(wide)
+
+
+@pytest.mark.parametrize(
+    ("widest", "shown"), [(0.02001, "2.1%"), (0.0193, "1.9%"), (0.024, "2.4%"), (0.02, "2.0%")]
+)
+def test_a_width_does_not_read_as_what_was_asked_unless_it_is(widest: float, shown: str) -> None:
+    """2.001% is not `2%` where 2% were asked for."""
+    reached = widest <= 0.02
+    it = Precision(asked=0.02, reached=reached, widest=widest, rounds=None, seconds=None, lost=0)
+    assert f"reaches {shown} to either side" in goals.reached(it)

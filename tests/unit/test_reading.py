@@ -55,14 +55,14 @@ def test_a_copy_without_its_profiles_hides_none(tmp_path: Path) -> None:
 
 
 def test_a_report_takes_the_place_of_no_other(tmp_path: Path) -> None:
-    """Of several runs it belongs into none of their folders, and another run has its own."""
+    """Of several runs it belongs in none of their folders, and another run has its own."""
     plans = [factories.plan(run_id=name, rounds=5) for name in ("one", "two")]
     one, two = folders = [RunFolder.create(tmp_path, plan) for plan in plans]
     for folder, plan in zip(folders, plans, strict=True):
         for record in factories.measured(plan, lambda _: 0.01):
             folder.write(record)
     both = [folder.path for folder in folders]
-    with pytest.raises(UsageError, match="A report on 2 runs belongs into none of their folders"):
+    with pytest.raises(UsageError, match="A report on 2 runs belongs in none of their folders"):
         reading.report(both, formats=["md"], output=None)
     for target in both:
         with pytest.raises(UsageError, match="is the folder of a run"):

@@ -181,6 +181,8 @@ def test_nothing_is_measured_for_a_page_that_cannot_take_it(tmp_path: Path) -> N
     page.write_text("nothing")
     with pytest.raises(InputError, match="no place for report 3"):
         command.main([str(TABLE), str(page), "3"])
+    with pytest.raises(InputError, match="no place for report 3"):
+        command.main([str(TABLE), str(page), "--written", "3"])  # ids behind an option, too
     page.write_bytes(b"\xff")
     with pytest.raises(InputError, match="is not UTF-8 text"):
         command.main([str(TABLE), str(page), "3"])

@@ -333,6 +333,17 @@ def test_a_resumed_run_has_as_many_rounds_as_its_goal_takes(folder: RunFolder) -
     assert 10 <= found <= 100
 
 
+def test_a_resumed_run_says_that_it_may_grow(folder: RunFolder) -> None:
+    """Not where only profiles are missing: these come last."""
+    said = rounds.progress(folder.plan(), {})
+    assert said.endswith("12 to go. More rounds may be added then (precision 5%).")
+    assert "may be added" not in rounds.progress(plan(None), {})
+    profiled = factories.with_profiles(folder.plan())
+    records = attempts.by_key(factories.measured(profiled, lambda _: 0.01))
+    assert "to go" in rounds.progress(profiled, records)
+    assert "may be added" not in rounds.progress(profiled, records)
+
+
 def test_a_resumed_run_says_what_it_has_and_lacks() -> None:
     """And about how long the rest takes, from what the jobs took that are measured."""
     planned = factories.plan(forms=[("tf.keras", "graph")], rounds=6)

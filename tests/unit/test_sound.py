@@ -12,7 +12,6 @@ from orchestrator.errors import InputError
 from orchestrator.model import codec
 from orchestrator.model.plan import Block, Job, Limits
 from orchestrator.model.record import Control, Instant
-from orchestrator.model.result import Profile
 from orchestrator.model.sound import plan_problem
 from orchestrator.store import RunFolder
 from tests import factories
@@ -207,8 +206,27 @@ def test_a_success_has_times_that_can_be(tmp_path: Path, seconds: list[float]) -
     """Anything else is refused by file, and becomes neither a number nor a block dropped."""
     folder = RunFolder.create(tmp_path, PLAN)
     folder.write(factories.record(PLAN, PLAN.jobs[0], result=factories.result(seconds)))
-    with pytest.raises(InputError, match=r"values_s has a time that no work takes, or none"):
+    with pytest.raises(InputError, match=r"without result\.values_s, or with times in it"):
         folder.records()
+
+
+def test_a_success_has_a_result(tmp_path: Path) -> None:
+    """And a timed job times, whatever else is in it."""
+    plan = factories.with_profiles(PLAN)
+    of_times = factories.result([0.01] * 3)
+    of_profile = factories.result([], profile=factories.PROFILE)
+    for number, (job, result, what) in enumerate(
+        (
+            (plan.jobs[0], None, "values_s"),
+            (plan.jobs[0], of_profile, "values_s"),
+            (plan.profiles[0], of_times, "profile"),
+        )
+    ):
+        folder = RunFolder.create(tmp_path / str(number), plan)
+        record = factories.record(plan, job, result=of_times)
+        folder.write(msgspec.structs.replace(record, result=result))
+        with pytest.raises(InputError, match=rf"it succeeded without result\.{what}"):
+            folder.records()
 
 
 def test_what_failed_needs_no_times(tmp_path: Path) -> None:
@@ -216,11 +234,7 @@ def test_what_failed_needs_no_times(tmp_path: Path) -> None:
     plan = factories.with_profiles(PLAN)
     folder = RunFolder.create(tmp_path, plan)
     folder.write(factories.record(plan, plan.jobs[0], outcome="crashed"))
-    profile = Profile(
-        run_s=1.0, iterations=9, build=0.0, data=0.0, training=99.0, other=1.0, unattributed=0.0
-    )
-    result = factories.result([], profile=profile)
-    folder.write(factories.record(plan, plan.profiles[0], result=result))
+    folder.write(factories.record(plan, plan.profiles[0]))
     assert 2 == len(folder.records())
 
 

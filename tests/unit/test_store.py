@@ -106,7 +106,7 @@ def test_temporary_files_are_no_records(tmp_path: Path) -> None:
         (b"\xff\xfe", "is not JSON"),
         (b'{"schema": "stackrace.record/9"}', "has schema 'stackrace.record/9'"),
         (b"{}", "has no schema at all"),
-        (b"[]", "has something else than a JSON object in it"),
+        (b"[]", "has no JSON object in it"),
         (b"[[[[", "is not JSON"),
         (b'{"schema": 9}', "has schema 9"),
         (b'{"schema": "stackrace.record/1"}', "is not a valid stackrace.record/1"),
