@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from orchestrator.model.phrases import significant
 from orchestrator.report import words
 from orchestrator.report.marks import bullets, grid
 
@@ -56,6 +57,7 @@ _WORST: Final[Mapping[FindingKind, str]] = {
     "retraces": "retraces",
 }
 _TOP: Final = 5  # findings on a terminal
+_MB = 1e6
 
 
 def section(quantities: Quantities) -> Iterator[str]:
@@ -123,7 +125,7 @@ def _what(item: Finding) -> str:
     numbers = item.numbers
     match item.kind:
         case "memory grows":
-            return f"memory grows by {numbers.get('bytes', 0) / 1000:.3g} kB an iteration"
+            return f"memory grows by {_bytes(numbers.get('bytes', 0))} an iteration"
         case "gets slower":
             return f"the last iteration takes {_percent(numbers)} more than the first"
         case "throttle unknown":
@@ -132,15 +134,21 @@ def _what(item: Finding) -> str:
                 "does not tell whether it slowed down"
             )
         case "spikes":
-            rhythm = f", every {numbers['period']:.3g} iterations" if item.periodic else ""
+            rhythm = f", every {significant(numbers['period'])} iterations" if item.periodic else ""
             return (
                 f"{words.about(numbers.get('share', 0))} of the iterations take "
                 f"{words.times_as_long(numbers.get('size', 1))} the median{rhythm}"
             )
         case "retraces":
-            return f"{numbers.get('retraces', 0):.3g} retraces in the timed iterations"
+            return f"{significant(numbers.get('retraces', 0))} retraces in the timed iterations"
         case "no steady state":
             return "no steady state was reached"
+
+
+def _bytes(number: float) -> str:
+    if number < _MB:
+        return f"{significant(number / 1e3)} kB"
+    return f"{significant(number / _MB)} MB"
 
 
 def _percent(numbers: dict[str, float]) -> str:
@@ -165,7 +173,7 @@ def steady(item: CellQuantities) -> str:
     if settled is None:
         return f"never (0 of {item.unsettled})" if item.unsettled else words.NOTHING
     every = settled.processes + item.unsettled
-    return f"iteration {settled.median + 1:.3g} on ({settled.processes} of {every})"
+    return f"iteration {significant(settled.median + 1)} on ({settled.processes} of {every})"
 
 
 def _seconds(amount: Amount | None) -> str:
@@ -173,4 +181,4 @@ def _seconds(amount: Amount | None) -> str:
 
 
 def _number(amount: Amount | None, factor: float = 1.0) -> str:
-    return f"{amount.median * factor:.3g}" if amount else words.NOTHING
+    return significant(amount.median * factor) if amount else words.NOTHING

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from orchestrator.model.phrases import significant
 from orchestrator.report import lines, words
 from orchestrator.report.marks import grid
 
@@ -123,4 +124,4 @@ def _exact(cell: Cell, gaps: Mapping[tuple[str, str], str]) -> str:
     """Seconds without a unit, so that columns compare; where there are none, what happened."""
     if cell.seconds is None:
         return gaps.get((cell.arm, cell.case), words.NOTHING)
-    return f"{cell.seconds:.3g}"
+    return significant(cell.seconds)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from orchestrator.model.phrases import significant
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
@@ -145,7 +147,7 @@ def counted(contrasts: Iterable[Contrast]) -> str:
 
 def percent(fraction: float) -> str:
     """`2%`, `2.5%`: a setting, as it was given."""
-    return f"{fraction * 100:.3g}%"
+    return f"{significant(fraction * 100)}%"
 
 
 def signed(value: float) -> str:

@@ -48,7 +48,7 @@ def state(
 
 def across(ratios: Sequence[float]) -> str:
     """Each machine has a ratio of its own, and their mean is that of none."""
-    each = ", ".join(f"{ratio:.3g}x" for ratio in ratios)
+    each = ", ".join(f"{phrases.significant(ratio)}x" for ratio in ratios)
     return f"no verdict across {len(ratios)} kinds of machine, whose ratios are {each}"
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from orchestrator.model import phrases
 from orchestrator.model.cell import split_knobs
 from orchestrator.model.reproducibility import HALF_TOLERANCE, TOLERANCE
 
@@ -84,4 +85,4 @@ def difference(one: list[float], other: list[float], *, tolerance: float) -> flo
 
 def _percent(fraction: float) -> str:
     """Three digits: `0.0213%`, `3.1%`, `200%`."""
-    return f"{fraction * 100:.3g}%"
+    return f"{phrases.significant(fraction * 100)}%"

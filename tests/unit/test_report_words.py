@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from orchestrator.model import phrases
 from orchestrator.model.comparison import Contrast, Side
-from orchestrator.report import words
+from orchestrator.model.quantities import Finding
+from orchestrator.report import measured, words
 
 SIDE = Side(arm="tf20/tf.keras/graph", case="c", seconds=0.01, processes=6, spread=0.02)
 
@@ -149,3 +151,28 @@ def test_the_ratios_of_a_column_share_their_decimals(
     """Of a ratio and the half-width of its interval, each row of a column."""
     rows = [contrast(ratio=ratio, low=ratio - half, high=ratio + half) for ratio, half in ratios]
     assert words.decimals(rows) == decimals
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0213, "0.0213"), (3.1, "3.1"), (5170.4, "5170"), (123456.0, "123000"), (0.0, "0")],
+)
+def test_large_numbers_have_no_exponents(value: float, text: str) -> None:
+    """Three digits that count, of any size that a report has."""
+    assert text == phrases.significant(value)
+
+
+def test_memory_has_the_unit_that_fits() -> None:
+    """`5.17 MB an iteration`, and not `5.17e+03 kB`."""
+    for number, text in ((5.17e6, "5.17 MB"), (38_453.0, "38.5 kB")):
+        grows = Finding(
+            kind="memory grows",
+            arm="a",
+            case="c",
+            shown=5,
+            processes=5,
+            indicative=False,
+            numbers={"bytes": number},
+        )
+        (line,) = measured.sentences([grows])
+        assert line == f"a, c: memory grows by {text} an iteration (in 5 of 5 processes)"
