@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 import tempfile
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
@@ -22,13 +21,13 @@ import msgspec
 
 from orchestrator import cover, grid, guest, interrupt, log, matrix, process, store
 from orchestrator.config import Flags, load
-from orchestrator.errors import EnvironmentFailedError, InputError, StackraceError, StorageError
+from orchestrator.errors import EnvironmentFailedError, InputError, StorageError
 from orchestrator.model import codec
 from orchestrator.model.coverage import COVERAGE_SCHEMA, Coverage, RowCoverage
 from orchestrator.model.matrix import own_api
 from orchestrator.model.plan import Limits
 from orchestrator.model.request import Expected, Request, SweepCell
-from orchestrator.pipeline import preparing
+from orchestrator.pipeline import preparing, script
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -241,15 +240,4 @@ def _today() -> str:
 
 
 if __name__ == "__main__":
-    try:
-        with interrupt.interruptible():
-            interrupt.follow_parent()
-            code = main(sys.argv[1:])
-    except interrupt.Stopped as stop:
-        process.stop_all()
-        log.talk(f"Stopped ({stop}). What was measured so far is kept.")
-        code = stop.exit_code
-    except StackraceError as error:
-        log.fail(error)
-        code = error.exit_code
-    raise SystemExit(code)
+    script.run(main)

@@ -13,10 +13,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from orchestrator import interrupt, log, merge, process, quantities, reported, store
-from orchestrator.errors import InputError, StackraceError
+from orchestrator import log, merge, process, quantities, reported, store
+from orchestrator.errors import InputError
 from orchestrator.model import codec
 from orchestrator.model.reports import Reports
+from orchestrator.pipeline import script
 from orchestrator.report import measured
 from orchestrator.store import RunFolder
 
@@ -106,15 +107,4 @@ def _place(text: str, name: str) -> tuple[str, str]:
 
 
 if __name__ == "__main__":
-    try:
-        with interrupt.interruptible():
-            interrupt.follow_parent()
-            code = main(sys.argv[1:])
-    except interrupt.Stopped as stop:
-        process.stop_all()
-        log.talk(f"Stopped ({stop}). What was measured so far is kept.")
-        code = stop.exit_code
-    except StackraceError as error:
-        log.fail(error)
-        code = error.exit_code
-    raise SystemExit(code)
+    script.run(main)
