@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.errors import EnvironmentFailedError
 
@@ -58,6 +59,13 @@ def seconds(
     begun = time.perf_counter()
     run(words, cwd=cwd, env=env, codes=codes)
     return time.perf_counter() - begun
+
+
+def comparison(results: Path) -> dict[str, Any]:
+    """What the only run in a results folder says, as its summary.json has it."""
+    (summary,) = results.glob("*/summary.json")
+    found: dict[str, Any] = json.loads(summary.read_text(encoding="utf-8"))["comparison"]
+    return found
 
 
 def in_turn(

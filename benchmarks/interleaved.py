@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 from itertools import product
 from pathlib import Path
@@ -27,8 +26,7 @@ def measure() -> Measured:
     with tempfile.TemporaryDirectory(prefix="stackrace-interleaved-") as place:
         words = ["selftest", ENVIRONMENT, "--rounds", str(ROUNDS), "--results", place]
         commands.run([*commands.STACKRACE, *words, *(f"--case={case}" for case in cases)])
-        (summary,) = Path(place).glob("*/summary.json")
-        comparison = json.loads(summary.read_text(encoding="utf-8"))["comparison"]
+        comparison = commands.comparison(Path(place))
     contrasts = of_versions(comparison)
     return Measured(
         figures=figures(contrasts),

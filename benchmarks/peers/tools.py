@@ -61,8 +61,7 @@ def stackrace(first: str, second: str, work: Path) -> Told:
     begun = time.perf_counter()
     commands.run([*commands.STACKRACE, *words])
     seconds = time.perf_counter() - begun
-    (summary,) = work.glob("*/summary.json")
-    found = json.loads(summary.read_text(encoding="utf-8"))["comparison"]["contrasts"]
+    found = commands.comparison(work)["contrasts"]
     contrast = next(item for item in found if item["kind"] == "version")
     claims: dict[str, Claim] = {"faster": "faster", "slower": "slower", "same": "same"}
     return Told(

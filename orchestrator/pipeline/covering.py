@@ -21,13 +21,13 @@ import msgspec
 
 from orchestrator import cover, grid, guest, interrupt, log, matrix, process, store
 from orchestrator.config import Flags, load
-from orchestrator.errors import EnvironmentFailedError, InputError, StorageError
+from orchestrator.errors import EnvironmentFailedError, StorageError
 from orchestrator.model import codec
 from orchestrator.model.coverage import COVERAGE_SCHEMA, Coverage, RowCoverage
 from orchestrator.model.matrix import own_api
 from orchestrator.model.plan import Limits
 from orchestrator.model.request import Expected, Request, SweepCell
-from orchestrator.pipeline import preparing, script
+from orchestrator.pipeline import pages, preparing, script
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from orchestrator.model.result import Swept
 
 BEGIN, END = "<!-- the grid: nox -s cover -->", "<!-- end of the grid -->"
-WHERE = "Name another document."
 # A process runs some hundred combinations, each of which may build two graphs.
 LIMITS = Limits(first_call_s=1800.0, job_s=1800.0)
 
@@ -166,11 +165,8 @@ def read(path: Path) -> Coverage:
 
 def renewed(text: str, coverage: Coverage) -> str:
     """The document with the tables between its marks as they are now."""
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not (begin and end):
-        raise InputError(f"The document has no place for the grid: {BEGIN} ... {END}.")
-    return f"{before}{BEGIN}\n\n{cover.table(coverage)}\n{END}{after}"
+    before, after = pages.around(text, BEGIN, END, what="the grid")
+    return f"{before}\n\n{cover.table(coverage)}\n{after}"
 
 
 def prepare_and_cover(
@@ -227,12 +223,11 @@ def keep_row(path: Path, identifier: str, found: RowCoverage) -> None:
     known = {**read(path).rows, identifier: found}
     order = dict.fromkeys((*matrix.load().rows, *known))  # then rows that it has no more
     rows = {name: known[name] for name in order if name in known}
-    store.write_report(path, codec.encode(Coverage(rows=rows)), fix=WHERE)
+    store.write_report(path, codec.encode(Coverage(rows=rows)), fix=pages.WHERE)
 
 
 def _write(document: Path, coverage: Coverage) -> None:
-    text = renewed(store.read_text(document), coverage)
-    store.write_report(document, text.encode(), fix=WHERE)
+    pages.write(document, renewed(store.read_text(document), coverage))
 
 
 def _today() -> str:

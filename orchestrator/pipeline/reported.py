@@ -17,7 +17,7 @@ from orchestrator import log, merge, process, quantities, reported, store
 from orchestrator.errors import InputError
 from orchestrator.model import codec
 from orchestrator.model.reports import Reports
-from orchestrator.pipeline import script
+from orchestrator.pipeline import pages, script
 from orchestrator.report import measured
 from orchestrator.store import RunFolder
 
@@ -44,15 +44,15 @@ def main(words: Sequence[str]) -> int:
     for name in chosen:
         if name not in every:
             raise InputError(f"{table} has no report {name!r}. It has {', '.join(every)}.")
-        _place(store.read_text(document), name)
-    _write(document, store.read_text(document))  # what cannot be written is not measured
+        _around(store.read_text(document), name)
+    pages.write(document, store.read_text(document))  # what cannot be written is not measured
     for name in chosen:
         folder = RUNS / name
         if not given.written:
             measure(every[name], folder)
         if folder.exists():
             text = written(store.read_text(document), name, every[name], newest(folder))
-            _write(document, text)
+            pages.write(document, text)
             log.talk(f"{name}: {document} tells of it.")
     return 0
 
@@ -86,24 +86,15 @@ def written(text: str, name: str, report: Report, run: RunFolder) -> str:
     planned = run.plan()
     frame = merge.merge([(planned, run.records())])
     checked = [reported.check(claim, frame, threshold=planned.threshold) for claim in report.claims]
-    before, after = _place(text, name)
+    before, after = _around(text, name)
     shown = measured.sentences(quantities.of(frame).findings)
     section = reported.section(name, report, checked, frame, shown=shown)
     return f"{before}\n{section}\n{after}"
 
 
-def _write(document: Path, text: str) -> None:
-    store.write_report(document, text.encode(), fix="Name another document.")
-
-
-def _place(text: str, name: str) -> tuple[str, str]:
-    """What stands before and behind a report's section, marks included."""
+def _around(text: str, name: str) -> tuple[str, str]:
     begin, end = f"<!-- report {name} -->", f"<!-- end of report {name} -->"
-    before, found, rest = text.partition(begin)
-    _, closed, after = rest.partition(end)
-    if not (found and closed):
-        raise InputError(f"The document has no place for report {name}: {begin} ... {end}.")
-    return f"{before}{begin}", f"{end}{after}"
+    return pages.around(text, begin, end, what=f"report {name}")
 
 
 if __name__ == "__main__":

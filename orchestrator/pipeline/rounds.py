@@ -133,10 +133,8 @@ def _add(
             reason=decision.reason,
         )
         folder.add_rounds(added)
-        jobs, expected = (
-            sum(len(block.jobs) for block in added.blocks),
-            _to_add(planned, goal, found),
-        )
+        jobs = sum(len(block.jobs) for block in added.blocks)
+        expected = _to_add(planned, goal, found)
         planned = planned.grown([added])
         progress.extend(jobs, further=max(0, expected - jobs))
         run.work_through(added.blocks, folder, records, measure, progress)

@@ -57,10 +57,10 @@ def check(claim: Claim, frame: pd.DataFrame, *, threshold: float) -> Checked:
     else:
         middle, low, high = _interval(np.array(list(found.values())))
         number = len(found)
-    answer: Answer = "unclear" if number else "not measured"
+    answer: Answer = "unclear" if number > 1 else "not measured"
     if number >= ENOUGH_BLOCKS:
         answer = _answer(claim, low, high, threshold)
-    elif number:
+    elif number > 1:
         reason = f"{reason}, and {number} are too few" if reason else f"{number} are too few"
     return Checked(
         claim=claim,

@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.model.result import Outputs, Profile
+from orchestrator.model.result import Outputs
 from orchestrator.pipeline import reading
 from orchestrator.store import RunFolder
 from tests import factories
@@ -37,20 +37,16 @@ def test_what_is_not_shown_is_not_advised_for_that(tmp_path: Path) -> None:
 def test_a_copy_without_its_profiles_hides_none(tmp_path: Path) -> None:
     """What one copy of a run lacks, the other has: nothing is missing, and no exit code says so."""
     plan = factories.with_profiles(factories.plan(rounds=1))
-    profile = Profile(
-        run_s=1.0, iterations=9, build=0.0, data=0.0, training=99.0, other=1.0, unattributed=0.0
-    )
     timed = factories.measured(plan, lambda _: 0.01)
-    profiled = [
-        factories.record(plan, job, result=factories.result([], profile=profile))
-        for job in plan.profiles
-    ]
+    profiled = [factories.record(plan, job) for job in plan.profiles]
     folders = [RunFolder.create(tmp_path / name, plan) for name in ("whole", "part")]
     for folder, records in zip(folders, ([*timed, *profiled], timed), strict=True):
         for record in records:
             folder.write(record)
     found = reading.compare([folder.path for folder in folders])
-    assert [profile] * len(plan.profiles) == [item.profile for item in found.findings.profiles]
+    assert [factories.PROFILE] * len(plan.profiles) == [
+        item.profile for item in found.findings.profiles
+    ]
     assert 0 == found.exit_code
 
 

@@ -116,6 +116,11 @@ def test_an_amount_is_held_against_its_limit() -> None:
     assert "contradicts" == reported.check(wanted, table, threshold=0.02).answer
 
 
+def test_one_process_is_no_measurement() -> None:
+    """It has no interval."""
+    assert "not measured" == reported.check(claim(), frame([1.5]), threshold=0.02).answer
+
+
 def test_nothing_is_no_measurement() -> None:
     """Where every process was lost, there is no number."""
     table = frame([1.5, 1.6])
